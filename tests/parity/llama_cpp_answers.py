@@ -3,11 +3,12 @@
     VALORA_BIN_DIR=build LLAMA_SERVER=…/llama-server PYTHONPATH=tests/helpers:tests/parity \\
       .venv/bin/python tests/parity/llama_cpp_answers.py [--shift-positions] [CASE…]
 
-The pictures have sizes that neither side resizes: their filters differ. --shift-positions gives llama.cpp's server the
-positions of the tower one row on: for InternVL it puts the class token behind the patches, and its positions with it.
+It prints a row per case and request. --shift-positions gives llama.cpp's server the positions of the tower one row on: for InternVL it
+puts the class token behind the patches, and its position with it.
 """
 
 import argparse
+import collections
 import contextlib
 import json
 import os
@@ -22,22 +23,32 @@ import urllib.request
 
 import gguf
 import numpy
-import tokenizers
 
 import checkpoints
+import families
 import gguf_files
 import test_gguf_vision as cases
 from pictures import picture
 from programs import Engine
 from reference import logprob_rows
 
-SIDES = {"qwen2-vl": 64, "qwen2.5-vl": 56, "gemma3": 56, "internvl": 28, "pixtral": 72, "mistral3": 84}
-# llama.cpp's server has windows of 112 pixels alone.
-CONFIGS = {"qwen2.5-vl": lambda: checkpoints.qwen2_5_vl(64, 4, 2, 2, 96, False, 7, 2, 32, 2, 3, 112, [1])}
-# What a picture is in a prompt; llama.cpp writes these tokens itself.
-PICTURE = re.compile(r"<\|vision_start\|>(<\|image_pad\|>)+<\|vision_end\|>|<start_of_image>(<image_soft_token>)+<end_of_image>"
-                     r"|<img>(<IMG_CONTEXT>)+</img>|((\[IMG\])+\[IMG_BREAK\])*(\[IMG\])+\[IMG_END\]")
-TOKENS = 8
+# Widths and heights. Only for SmolVLM and Idefics3 the server resizes pictures as transformers does; elsewhere it keeps the ratio and adds a
+# border, so the other sizes are not resized.
+SIZES = {"qwen2-vl": (64, 96), "qwen2.5-vl": (168, 28), "qwen3-vl": (64, 96), "smolvlm": (77, 45), "idefics3": (77, 45), "gemma3": (56, 56),
+         "llava": (28, 28), "internvl": (28, 28), "pixtral": (72, 40), "mistral3": (84, 60)}
+# What llama.cpp's server takes: windows of 112 pixels; for Qwen3-VL a decoder with a layer behind those that take features of the tower,
+# and sections that give every frequency an axis (docs/gguf.md).
+CONFIGS = {
+    "qwen2.5-vl": lambda: checkpoints.qwen2_5_vl(64, 4, 2, 2, 96, False, 7, 2, 32, 2, 3, 112, [1]),
+    "qwen3-vl": lambda: checkpoints.qwen3_vl((64, 4, 2, 3, 96, True), 16, [3, 3, 2], cases.TOWER | dict(
+        depth=4, num_heads=2, num_position_embeddings=49, deepstack_visual_indexes=[0, 2]), 8, 2)}
+# It looks up these tokens for every tile, also "\n\n", which the small vocabularies lack.
+families.SmolVLM.specials = [*families.SmolVLM.specials, "\n\n"]
+families.Idefics3.specials = [*families.Idefics3.specials, *families.SmolVLM.specials[-6:]]
+families.Idefics3.specials.remove("<|end_of_text|>")  # it never writes this token when it is to ignore ends
+# What a picture is in a rendered prompt, without the tokens that llama.cpp's server writes itself.
+PICTURE = re.compile(r"<\|vision_start\|><\|image_pad\|><\|vision_end\|>|<IMG_CONTEXT>|\[IMG\]|<image>|<start_of_image>")
+TOKENS = 16
 START = 60.0  # seconds
 
 
@@ -53,6 +64,7 @@ class LlamaServer:
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("llama-server did not start")
             time.sleep(0.1)
+        self.marker = self.send("/props")["media_marker"]
 
     def ready(self):
         with contextlib.suppress(urllib.error.URLError, ConnectionError):
@@ -65,8 +77,7 @@ class LlamaServer:
             return json.load(response)
 
     def answer(self, text, pictures):
-        marked = PICTURE.sub(self.send("/props")["media_marker"], text)
-        prompt = {"prompt_string": marked, "multimodal_data": pictures} if pictures else marked
+        prompt = {"prompt_string": text, "multimodal_data": pictures} if pictures else text
         return self.send("/completion", {"prompt": prompt, "n_predict": TOKENS, "temperature": 0, "n_probs": 20, "ignore_eos": True,
                                          "cache_prompt": False, "return_tokens": True})
 
@@ -89,27 +100,36 @@ def make_case(name, root):
 
 
 def difference(own, theirs):
-    """Of the log probabilities of the tokens that are likeliest for llama.cpp, as words. It gives none for tokens that end within a
-    character."""
-    compared = 0
-    rows, worst = iter(theirs.get("completion_probabilities", [])), 0.0
-    row = next(rows, None)
-    for token, mine in zip(theirs["tokens"], logprob_rows(own), strict=True):
-        if row is None or row["id"] != token:
-            continue
-        worst = max(worst, *(abs(float(mine[top["id"]]) - top["logprob"]) for top in row["top_logprobs"]))
-        compared += 1
-        row = next(rows, None)
-    return f"log probabilities of {compared} tokens within {worst:.4f}"
+    """Compares up to the first token that differs. Returns the number of equal tokens, the number of positions whose log probabilities are
+    compared, and their largest difference for the 20 tokens that are likeliest for llama.cpp. It gives none for a token that ends within a
+    character, so a token's are compared only if there are as many as it occurs."""
+    tokens, mine, rows = theirs["tokens"], [token["id"] for token in own["choices"][0]["tokens"]], collections.defaultdict(list)
+    equal = next((i for i, pair in enumerate(zip(mine, tokens, strict=True)) if pair[0] != pair[1]), TOKENS)
+    for row in theirs.get("completion_probabilities", []):
+        rows[row["id"]].append(row["top_logprobs"])
+    likelihoods, differences = logprob_rows(own), []
+    for token, tops in rows.items():
+        places = [i for i, other in enumerate(tokens) if other == token]
+        if len(tops) == len(places):
+            differences += [max(abs(float(likelihoods[i][one["id"]]) - one["logprob"]) for one in top)
+                            for i, top in zip(places, tops, strict=True) if i <= equal]
+    return equal, len(differences), max(differences, default=None)
+
+
+def server_prompt(family, messages, marker):
+    """The server adds BOS, and the tokens around a picture, but not Gemma 3's newlines."""
+    around = "\n\n" if isinstance(family, families.Gemma3) else ""
+    text = PICTURE.sub(around + marker + around, family.render(messages))
+    return text.removeprefix(family.bos) if family.bos else text
 
 
 def compare(name, shift, root):
-    case, side = make_case(name, root), SIDES[name]
-    tokenizer = tokenizers.Tokenizer.from_file(str(case.reference_folder / "tokenizer.json"))
-    messages = [["What is it?"], [picture(90, side, side), "what is it?"], [picture(91, side, side), picture(92, side, side), "what changed?"]]
+    case, size = make_case(name, root), SIZES[name]
+    contents = [["What is it?"], [picture(90, *size), "what is it?"], [picture(91, *size), picture(92, *size), "what changed?"]]
+    conversations = [[{"role": "user", "content": content}] for content in contents]
     sampling = {"max_tokens": TOKENS, "ignore_eos": True, "temperature": 0, "logprobs": case.vocabulary}
     with Engine(case.folder, dtype="float32") as engine:
-        ours = [engine.one({"messages": [{"role": "user", "content": content}], "sampling": sampling, "adapters": []}) for content in messages]
+        ours = [engine.one({"messages": messages, "sampling": sampling, "adapters": []}) for messages in conversations]
     if shift:
         for tensor in gguf.GGUFReader(case.mmproj, "r+").tensors:
             if tensor.name == "v.position_embd.weight":
@@ -117,17 +137,12 @@ def compare(name, shift, root):
     with open(root / "log", "w") as log:
         server = LlamaServer(str(case.folder), str(case.mmproj), log)
     try:
-        for content, own in zip(messages, ours, strict=True):
-            text = tokenizer.decode(own["prompt_token_ids"], skip_special_tokens=False)
-            if case.family.bos:  # the server adds it, and the space that a text of SentencePiece begins with
-                text = text.removeprefix(case.family.bos).removeprefix(" ")
-            pictures = [part["image"].split(",")[1] for part in content if isinstance(part, dict)]
-            theirs = server.answer(text, pictures)
-            mine = [token["id"] for token in own["choices"][0]["tokens"]]
-            equal = next((i for i, pair in enumerate(zip(mine, theirs["tokens"], strict=True)) if pair[0] != pair[1]), TOKENS)
-            shown = ", " + difference(own, theirs) if equal == TOKENS else ""
-            print(f"{name}, {len(pictures)} pictures, prompt of {len(own['prompt_token_ids'])} and {theirs['tokens_evaluated']} tokens: "
-                  f"{equal} of {TOKENS} tokens equal{shown}", flush=True)
+        for messages, own in zip(conversations, ours, strict=True):
+            pictures = [part["image"].split(",")[1] for part in messages[0]["content"] if isinstance(part, dict)]
+            theirs = server.answer(server_prompt(case.family, messages, server.marker), pictures)
+            equal, compared, worst = difference(own, theirs)
+            lengths = f"{len(own['prompt_token_ids'])}/{theirs['tokens_evaluated']}"
+            print(f"{name:12}{len(pictures):>9}{lengths:>15}{equal:>10}/{TOKENS}{compared:>11}   {f'{worst:.4f}' if compared else '–'}", flush=True)
     finally:
         server.close()
 
@@ -135,9 +150,10 @@ def compare(name, shift, root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shift-positions", action="store_true")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(SIDES)}; all by default")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(SIZES)}; all by default")
     options = parser.parse_args()
-    for name in options.cases or SIDES:
+    print(f"{'case':12}{'pictures':>9}{'prompt tokens':>15}{'equal tokens':>13}{'positions':>11}   log probabilities within")
+    for name in options.cases or SIZES:
         with tempfile.TemporaryDirectory() as root:
             compare(name, options.shift_positions, pathlib.Path(root))
 
