@@ -6,6 +6,17 @@
 
 namespace valora::scheduler {
 
+namespace {
+
+// How many of the next `tokens` tokens the request's adapters apply to: all, or with activated LoRA
+// those from its invocation on.
+int adapted_tokens(const Request& request, int tokens) {
+  if (request.identity.late == Digest{}) return tokens;
+  return std::clamp(request.computed_tokens + tokens - request.identity.late_from, 0, tokens);
+}
+
+}  // namespace
+
 const char* mode_name(Mode mode) {
   switch (mode) {
     case Mode::kMerged: return "merged";
@@ -39,13 +50,14 @@ void StepShaper::add(const Request& request, int tokens, int drafts) {
   // Token i attends to i + 1 keys: the i tokens before it and itself.
   const int64_t first = request.computed_tokens + 1, last = request.computed_tokens + tokens;
   (decode ? shape_.decode_context : shape_.prefill_context) += (first + last) * tokens / 2;
+  const int adapted = adapted_tokens(request, tokens);
   float of_merged = merged_ == kBaseModel ? 0 : -1;
   for (const DecoderAdapter& use : request.decoder_adapters) {
     if (use.id == merged_) {
       of_merged += use.scale;
       merged_rank_ = use.rank;
-    } else if (use.scale != 0) {
-      apply(use.id, use.rank, tokens);
+    } else if (use.scale != 0 && adapted > 0) {
+      apply(use.id, use.rank, adapted);
     }
   }
   if (of_merged != 0) apply(merged_, 0, tokens);

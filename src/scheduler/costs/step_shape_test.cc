@@ -55,6 +55,22 @@ TEST(StepShape, CountsTheLowRankProductsOfEachMode) {
   EXPECT_EQ(merged.token_ranks, 0);
 }
 
+// Tokens before the invocation run on the base model.
+TEST(StepShape, ActivatedAdaptersApplyFromTheirInvocationOn) {
+  Request request = shaped_request(10, 10, 2, {{1, 16}});
+  request.identity.late = DigestBuilder().add(1).finish();
+  request.identity.late_from = 7;
+  const auto ranks_of = [&](int tokens) {
+    StepShaper shaper(Mode::kUnmerged, kBaseModel);
+    shaper.add(request, tokens);
+    return std::pair{shaper.shape().segments, shaper.shape().token_ranks};
+  };
+  EXPECT_EQ(ranks_of(5), std::pair(0, int64_t{0}));
+  EXPECT_EQ(ranks_of(8), std::pair(1, int64_t{3 * 16}));
+  request.computed_tokens = 8;
+  EXPECT_EQ(ranks_of(2), std::pair(1, int64_t{2 * 16}));
+}
+
 TEST(StepShape, ScalesAndSumsNeedProductsOnMergedWeights) {
   // Adapter 1 at 0.5: half of it is subtracted. The sum of both: only adapter 2 is added.
   EXPECT_EQ(shape_of(Mode::kMerged, 1, {shaped_request(5, 9, 7, {{1, 16, 0.5F}})}).token_ranks,
