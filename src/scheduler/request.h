@@ -82,9 +82,11 @@ struct Request : std::enable_shared_from_this<Request> {
   bool preparing = false;  // admitted, but its next tokens wait for the embeddings of media
   TimePoint first_scheduled{};
   TimePoint last_scheduled{};  // start of its last step, if any
-  TimePoint advanced{};        // it ran, or its media were encoded
-  Duration passed{};           // total time of the steps that the mode left it out of
-  int expected_cached = -1;    // prompt tokens in the prefix cache on arrival; -1: not looked up
+  // It last ran, its media were encoded, or, before that, it could first run. However long it
+  // waited for its turn, others may wait for its prefix from then on.
+  TimePoint advanced{};
+  Duration passed{};         // total time of the steps that the mode left it out of
+  int expected_cached = -1;  // prompt tokens in the prefix cache on arrival; -1: not looked up
   DraftRecord drafts;
   NgramIndex ngrams;         // its proposer's
   double service = 0;        // seconds of steps since it was admitted

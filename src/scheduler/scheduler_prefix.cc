@@ -39,8 +39,7 @@ bool has_media_after(const Request& request, int blocks) {
 
 // A leader may be left out by the policy for long. Others then stop waiting for it.
 bool Scheduler::is_advancing(const Request& leader, TimePoint now) const {
-  const bool runs = leader.state == RequestState::kRunning;
-  return now - (runs ? leader.advanced : leader.arrival) <= config_.patience;
+  return now - leader.advanced <= config_.patience;
 }
 
 // True if one of `leaders` computes, no later, enough tokens that the request needs and the pool
@@ -76,6 +75,7 @@ void Scheduler::hold_followers(std::vector<Request*>& ready, TimePoint now) {
     if (places <= 0) return false;  // the step cannot admit it
     request->follows = follows(*request, leaders, now);
     if (request->follows) return true;
+    if (request->advanced == TimePoint{}) request->advanced = now;
     leaders.push_back(request);
     --places;
     return false;

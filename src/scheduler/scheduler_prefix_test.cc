@@ -13,6 +13,7 @@ namespace valora::scheduler {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::Pair;
 using testing::ScriptedPolicy;
@@ -160,6 +161,21 @@ TEST_F(SchedulerPrefix, OfALeaderThatEncodesItsPictureTakesNoRoomTwice) {
   encoded = true;
   EXPECT_THAT(step(), ElementsAre(Pair(1, 180)));
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 20), Pair(3, 20)));
+}
+
+// The time in a long queue is not the leader's fault.
+TEST_F(SchedulerPrefix, OfALeaderThatQueuedForLongIsAwaited) {
+  start({.max_num_seqs = 3, .patience = 1s});
+  std::vector<std::shared_ptr<Request>> busy;
+  for (int i = 0; i < 3; ++i) busy.push_back(add(make(0, 20)));
+  for (int i = 0; i < 3; ++i) add(make(160, 20));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_THAT(step(), ElementsAre(Pair(1, _), Pair(2, _), Pair(3, _)));
+    clock_.advance(1s);
+  }
+  for (const auto& request : busy) scheduler_->finish(*request);
+  EXPECT_THAT(step(), ElementsAre(Pair(4, 180)));
+  EXPECT_THAT(step(), ElementsAre(Pair(4, 1), Pair(5, 20), Pair(6, 20)));
 }
 
 // Left out by a policy, for instance.
