@@ -86,6 +86,9 @@ Status check(const TraceComparison& comparison) {
   if (comparison.simulated && !comparison.fit_costs.empty())
     return invalid("--fit-costs needs an engine", "fit_costs");
   if (comparison.simulated) return {};
+  if (comparison.workload.streams.activated)
+    return invalid("--activated needs --simulate: on an engine the adapters say where they act",
+                   "activated");
   if (!comparison.fit_costs.empty() && !comparison.servers.empty())
     return invalid("--fit-costs: a server does not report its steps", "fit_costs");
   if (replicas.size() != 1 || replicas[0] != 1)

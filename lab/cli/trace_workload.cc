@@ -28,10 +28,13 @@ void add_value(Command c, const char* flag, T& value, const char* help) {
 void add_sweep_flags(Command c, TraceWorkload& w) {
   add_list(c, "--rate", w.rates,
            "Mean requests per second, of retrieval conversations; 0 with --trace: as recorded. "
-           "This and the next four take lists, e.g. 1,2,4; all combinations run");
+           "This and the next five take lists, e.g. 1,2,4; all combinations run");
   add_list(c, "--skewness", w.skewness, "Share of the requests that one adapter has");
   add_list(c, "--adapters", w.adapters, "Number of adapters; 0: the base model alone");
   add_list(c, "--cameras", w.cameras, "video: number of cameras");
+  add_list(c, "--skills", w.skills,
+           "video: adapters that are asked about each chunk at once, each with an invocation after "
+           "the question; 0: one, without invocation");
   add_list(c, "--replicas", w.replicas,
            "With --simulate: servers that get the requests in turn; the figures are those of all");
 }
@@ -76,6 +79,9 @@ void add_length_flags(Command c, TraceWorkload& w) {
       "Tokens of a picture in simulated time; 0: no pictures. On an engine the model decides");
   add_value(c, "--period", w.streams.period, "video: seconds between the chunks of a camera");
   add_value(c, "--frames", w.streams.frames, "video: pictures of a chunk");
+  c.add_flag("--activated", w.streams.activated,
+             "video with --skills and --simulate: the adapters act from their invocations on "
+             "(activated LoRA), so they share the frames and the question");
   c.add_option("--ttft-target", w.ttft_target,
                "Seconds within which a first token counts as in time")
       .positive_number()
@@ -90,6 +96,7 @@ Result<std::vector<sim::Arrival>> streams_of(const TraceWorkload& workload,
   const sim::WorkloadConfig& first = workload.retrieval.first;
   sim::StreamConfig streams = workload.streams;
   streams.streams = point.cameras;
+  streams.skills = point.skills;
   streams.adapters = point.adapters;
   streams.frame_tokens = std::max(1, workload.retrieval.picture_tokens);
   if (workload.retrieval.picture_tokens == 0) streams.frames = 0;
@@ -118,19 +125,24 @@ Result<std::vector<bench::TracePoint>> points_of(const TraceWorkload& w) {
     return invalid("--clients needs --application requests", "clients");
   if (video && !w.trace_file.empty())
     return invalid("--trace does not go with --application video", "trace");
+  if (!video && (w.streams.activated || w.skills != std::vector<int>{0}))
+    return invalid("--skills and --activated need --application video", "skills");
   if (!w.retrieval.first.phases.empty() && w.skewness.size() > 1)
     return invalid("--phases replaces --skewness; give one of them", "phases");
   std::vector<bench::TracePoint> points;
   for (const int replicas : w.replicas)
     for (const int adapters : w.adapters)
       for (const int cameras : video ? w.cameras : std::vector<int>{0})
-        for (const double rate : video ? std::vector<double>{0} : w.rates)
-          for (const double skewness : video ? std::vector<double>{0} : w.skewness)
-            points.push_back({.rate = video ? cameras / w.streams.period : rate,
-                              .skewness = skewness,
-                              .adapters = adapters,
-                              .cameras = cameras,
-                              .replicas = replicas});
+        for (const int skills : w.skills)
+          for (const double rate : video ? std::vector<double>{0} : w.rates)
+            for (const double skewness : video ? std::vector<double>{0} : w.skewness)
+              points.push_back(
+                  {.rate = video ? cameras / w.streams.period * std::max(1, skills) : rate,
+                   .skewness = skewness,
+                   .adapters = adapters,
+                   .cameras = cameras,
+                   .skills = skills,
+                   .replicas = replicas});
   for (const bench::TracePoint& point : points)
     if (point.replicas < 1) return invalid("--replicas must be at least 1", "replicas");
   return points;

@@ -25,7 +25,7 @@ struct TraceWorkload {
   bool targets = false;    // give the requests the TTFT target
   // The sweep covers all combinations.
   std::vector<double> rates{2}, skewness{0.5};
-  std::vector<int> adapters{8}, cameras{1}, replicas{1};
+  std::vector<int> adapters{8}, cameras{1}, skills{0}, replicas{1};
 };
 
 void add_workload_flags(Command command, TraceWorkload& workload);

@@ -20,8 +20,9 @@ std::string words_of(std::span<const int32_t> tokens) {
 
 ChatMessage LivePrompts::question(size_t index, std::span<const int32_t> tokens) const {
   ChatMessage message{.role = "user", .parts = {}};
+  const size_t owner = arrivals_[index].pictures_of.value_or(index);
   for (int i = 0; i < arrivals_[index].pictures; ++i)
-    message.parts.emplace_back(MediaRef{MediaRef::Kind::kImage, options_.picture(index, i)});
+    message.parts.emplace_back(MediaRef{MediaRef::Kind::kImage, options_.picture(owner, i)});
   message.parts.emplace_back(words_of(tokens));
   return message;
 }

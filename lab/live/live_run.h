@@ -22,9 +22,9 @@ struct LiveAnswer {
 };
 
 struct LiveOptions {
-  // Returns a data: URL for a picture of an arrival (index, number of the picture). Required for
-  // arrivals with pictures: they are sent as chats whose text has about as many words as the prompt
-  // has tokens.
+  // Returns a data: URL for a picture: index of the arrival (Arrival::pictures_of if that is set),
+  // number of the picture. Required for arrivals with pictures: they are sent as chats whose text
+  // has about as many words as the prompt has tokens.
   std::function<std::string(size_t, int)> picture;
   // GenerateRequest::cache_salt of an arrival; empty: none.
   std::function<std::string(size_t)> salt;

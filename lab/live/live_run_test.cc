@@ -47,6 +47,23 @@ TEST(LiveRun, CacheSaltsSeparateRuns) {
   EXPECT_EQ(salts, (std::vector<std::string>{"run 0", "run 1", "", ""}));
 }
 
+TEST(LiveRun, SkillsOfAFrameGetItsPicture) {
+  FakeEngine engine(FakeOptions{.script = sevens});
+  sim::Arrival frame = question(0, {1, 2, 3}, 1, scheduler::kBaseModel);
+  frame.pictures = frame.picture_tokens = 1;
+  sim::Arrival later = frame;
+  later.pictures_of = 0;
+  run_live(engine, std::vector{frame, later, frame}, {},
+           {.picture = [](size_t i, int) { return "picture " + std::to_string(i); }});
+  std::vector<std::string> pictures;
+  for (const GenerateRequest& request : engine.requests()) {
+    const ChatMessage& message = std::get<ChatPrompt>(request.prompt).messages.at(0);
+    pictures.push_back(std::get<MediaRef>(message.parts.at(0)).url);
+  }
+  std::ranges::sort(pictures);
+  EXPECT_EQ(pictures, (std::vector<std::string>{"picture 0", "picture 0", "picture 2"}));
+}
+
 TEST(LiveRun, TurnContainsEarlierAnswersOfTheEngine) {
   FakeEngine engine(FakeOptions{.script = sevens});
   engine.add_adapter("zero");

@@ -106,7 +106,7 @@ class Simulation final : scheduler::StepListener {
     auto request = std::make_shared<SimulatedRequest>();
     request->id = answer.id = arrival.id > 0 ? arrival.id : index + 1;
     request->arrival = TimePoint{} + arrival.at;
-    request->adapter = request->merge = arrival.adapter;
+    request->adapter = arrival.adapter;
     request->priority = arrival.priority;
     request->tenant = arrival.tenant;
     request->share = arrival.share;
@@ -115,17 +115,27 @@ class Simulation final : scheduler::StepListener {
       request->deadline = request->arrival + arrival.ttft_target;
     request->tokens = std::move(arrival.prompt);
     request->prompt_tokens = static_cast<int>(request->tokens.size());
-    if (arrival.adapter != scheduler::kBaseModel) {
-      const Digest digest = DigestBuilder().add(arrival.adapter).finish();
-      request->merge_need = {digest, blocks_of(arrival.adapter)};
-      request->decoder_adapters = {{arrival.adapter, rank_of(arrival.adapter), 1}};
-      request->identity.adapter = digest;
-      request->identity.adapters = {request->merge_need};
-    }
+    if (arrival.adapter != scheduler::kBaseModel) set_adapter(arrival, *request);
     request->index = index;
     request->answer_tokens = arrival.answer_tokens;
     answer.arrival = arrival.at;
     if (const Status status = add(request); !status.ok()) refuse(index, status.error());
+  }
+
+  // As serving does for a request with one adapter.
+  void set_adapter(const Arrival& arrival, SimulatedRequest& request) const {
+    const Digest digest = DigestBuilder().add(arrival.adapter).finish();
+    const memory::AdapterNeed need{digest, blocks_of(arrival.adapter)};
+    request.decoder_adapters = {{arrival.adapter, rank_of(arrival.adapter), 1}};
+    request.identity.adapters = {need};
+    if (arrival.acts_from > 0) {
+      request.identity.late = digest;
+      request.identity.late_from = arrival.acts_from;
+      return;
+    }
+    request.identity.adapter = digest;
+    request.merge = arrival.adapter;
+    request.merge_need = need;
   }
 
   // The scheduler requires that a sequence fits into the KV cache to its end. The engine ensures
@@ -186,6 +196,11 @@ Status check(const SimulationConfig& config, const std::vector<Arrival>& arrival
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].prompt.empty() || arrivals[i].answer_tokens < 1)
       return invalid("arrival " + std::to_string(i) + " has no prompt or no answer", "arrivals");
+  for (size_t i = 0; i < arrivals.size(); ++i)
+    if (arrivals[i].acts_from < 0 ||
+        std::cmp_greater_equal(arrivals[i].acts_from, arrivals[i].prompt.size()))
+      return invalid("the adapter of arrival " + std::to_string(i) + " acts outside its prompt",
+                     "arrivals");
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].after && *arrivals[i].after >= i)
       return invalid(

@@ -34,6 +34,9 @@ struct Arrival {
   std::vector<int32_t> prompt;  // token ids, 0 or above
   int answer_tokens = 1;        // tokens to generate; at least 1
   scheduler::AdapterId adapter = scheduler::kBaseModel;
+  // The prompt token from which the adapter acts: above 0 for activated LoRA, which is never merged
+  // and shares the KV of earlier tokens with the base model.
+  int acts_from = 0;
   int priority = 0;  // lower runs first
   scheduler::TenantId tenant = 0;
   double share = 1;        // weight of the tenant
@@ -47,6 +50,8 @@ struct Arrival {
   // an engine the model determines how many tokens they have.
   int pictures = 0;
   int picture_tokens = 0;  // total of all its pictures
+  // The earlier arrival that has the same pictures; absent: its pictures are its own.
+  std::optional<size_t> pictures_of;
   // Determines the simulated answer (answer_token()). 0: the index of the arrival plus 1.
   scheduler::RequestId id = 0;
 };
@@ -75,7 +80,7 @@ using AfterStep =
     std::function<void(const scheduler::Scheduler&, const scheduler::StepReport&, Duration now)>;
 
 // Runs all arrivals until every request has ended. kInvalidArgument: an unknown policy, an empty
-// pool, or an arrival without prompt or answer.
+// pool, or an arrival without prompt or answer, or whose adapter acts from behind its prompt on.
 Result<SimulationReport> simulate(const SimulationConfig& config, std::vector<Arrival> arrivals,
                                   StepCost cost, const AfterStep& after_step = {});
 

@@ -54,6 +54,14 @@ TEST(Simulation, RequestsThatArriveWithinAStepWaitForTheNextOne) {
   EXPECT_EQ(report.answers[1].end, 50ms);
 }
 
+TEST(Simulation, AnAdapterMustActWithinItsPrompt) {
+  for (const int from : {-1, 20}) {
+    const auto report =
+        simulate({.pool = {.blocks = 8}}, {{.prompt = prompt(20), .acts_from = from}}, kCost);
+    EXPECT_THAT(report.error().message, HasSubstr("arrival 0 acts outside its prompt"));
+  }
+}
+
 // Two adapters waiting for their first step fill the pool.
 TEST(Simulation, AdaptersFillingPoolDoNotBlockEachOther) {
   std::vector<Arrival> arrivals;

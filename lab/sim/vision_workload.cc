@@ -50,6 +50,53 @@ Arrival next_turn(const std::vector<Arrival>& arrivals, size_t before,
   return turn;
 }
 
+// A chunk of frames of one stream, and the requests about it.
+struct Chunk {
+  Duration at{};
+  std::vector<Arrival> requests;
+};
+
+Status check_skills(const StreamConfig& config) {
+  VALORA_CHECK(check_ranges(
+      {{"skills", static_cast<double>(config.skills), 0, 1000},
+       {"invocation_tokens", static_cast<double>(config.invocation_tokens), 1, 65536}}));
+  if (config.adapters > 0 && config.skills > config.adapters)
+    return invalid(
+        fmt::format("skills must be at most the number of adapters, {}", config.adapters),
+        "skills");
+  if (config.activated && (config.skills == 0 || config.adapters == 0))
+    return invalid("activated needs skills and adapters", "activated");
+  return {};
+}
+
+// One request per skill, about the same frames and question.
+std::vector<Arrival> ask_skills(const Arrival& chunk, int stream, const StreamConfig& config,
+                                Random& tokens, Random& lengths) {
+  std::vector<Arrival> requests;
+  for (int skill = 0; skill < config.skills; ++skill) {
+    Arrival& request = requests.emplace_back(chunk);
+    request.prompt = joined(chunk.prompt, random_prompt(tokens, config.invocation_tokens));
+    if (config.adapters > 0) request.adapter = (stream + skill) % config.adapters;
+    if (config.activated) request.acts_from = static_cast<int>(chunk.prompt.size());
+    if (skill > 0) request.answer_tokens = lengths.between(config.answer_min, config.answer_max);
+  }
+  return requests;
+}
+
+// In order of time; the later requests of a chunk have the pictures of its first one.
+std::vector<Arrival> flatten(std::vector<Chunk> chunks) {
+  std::ranges::stable_sort(chunks, {}, &Chunk::at);
+  std::vector<Arrival> arrivals;
+  for (Chunk& chunk : chunks) {
+    const size_t first = arrivals.size();
+    for (Arrival& request : chunk.requests) {
+      if (arrivals.size() > first) request.pictures_of = first;
+      arrivals.push_back(std::move(request));
+    }
+  }
+  return arrivals;
+}
+
 }  // namespace
 
 Result<std::vector<Arrival>> make_retrieval(const RetrievalConfig& config,
@@ -93,26 +140,31 @@ Result<std::vector<Arrival>> make_streams(const StreamConfig& config) {
                     {"answer_max", static_cast<double>(config.answer_max),
                      static_cast<double>(config.answer_min), 65536},
                     {"seconds", config.seconds, 1e-3, 1e6}}));
-  if (config.streams * (config.seconds / config.period + 1) > kMaxRequests)
+  VALORA_CHECK(check_skills(config));
+  if (config.streams * (config.seconds / config.period + 1) * std::max(1, config.skills) >
+      kMaxRequests)
     return invalid(fmt::format("streams must be fewer: at most {} requests are made", kMaxRequests),
                    "streams");
-  std::vector<Arrival> arrivals;
+  std::vector<Chunk> chunks;
   Random phases(config.seed, Random::kTimes), tokens(config.seed, Random::kTokens);
   Random lengths(config.seed, Random::kLengths);
   const int of_frames = config.frames * config.frame_tokens;
   for (int stream = 0; stream < config.streams; ++stream) {
     const double phase = phases.uniform();
-    for (int chunk = 0; (chunk + phase) * config.period < config.seconds; ++chunk)
-      arrivals.push_back(
-          {.at = from_seconds((chunk + phase) * config.period),
-           .prompt = random_prompt(tokens, of_frames + config.question_tokens),
-           .answer_tokens = lengths.between(config.answer_min, config.answer_max),
-           .adapter = config.adapters > 0 ? stream % config.adapters : scheduler::kBaseModel,
-           .pictures = config.frames,
-           .picture_tokens = of_frames});
+    for (int chunk = 0; (chunk + phase) * config.period < config.seconds; ++chunk) {
+      const Arrival one{
+          .at = from_seconds((chunk + phase) * config.period),
+          .prompt = random_prompt(tokens, of_frames + config.question_tokens),
+          .answer_tokens = lengths.between(config.answer_min, config.answer_max),
+          .adapter = config.adapters > 0 ? stream % config.adapters : scheduler::kBaseModel,
+          .pictures = config.frames,
+          .picture_tokens = of_frames};
+      chunks.push_back({one.at, config.skills == 0
+                                    ? std::vector{one}
+                                    : ask_skills(one, stream, config, tokens, lengths)});
+    }
   }
-  std::ranges::stable_sort(arrivals, {}, &Arrival::at);
-  return arrivals;
+  return flatten(std::move(chunks));
 }
 
 Result<std::vector<Arrival>> close_loop(std::vector<Arrival> arrivals, int clients) {

@@ -36,11 +36,18 @@ struct StreamConfig {
   // 1: answered by a task head. VaLoRA's language-model head takes 5 to 10 (§6.2).
   int answer_min = 1, answer_max = 1;
   int adapters = 1;  // stream i uses adapter i % adapters; 0: the base model
+  // Requests about each chunk, which arrive together. They share its frames and question, then have
+  // an invocation each; skill s uses adapter (i + s) % adapters. 0: one request, without
+  // invocation.
+  int skills = 0;
+  int invocation_tokens = 4;
+  bool activated = false;  // the adapters act from the invocation on (activated LoRA)
   double seconds = 60;
   uint32_t seed = 1;
 };
 
-// In order of time, from 0 to `seconds`. kInvalidArgument: a field out of range.
+// In order of time, from 0 to `seconds`. kInvalidArgument: a field out of range, more skills than
+// adapters, or activated adapters without skills.
 Result<std::vector<Arrival>> make_streams(const StreamConfig& config);
 
 // Turns the requests into a closed loop of `clients` users, each of whom sends the next request

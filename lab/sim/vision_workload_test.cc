@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "lab/sim/testing/gpu_costs.h"
+
 namespace valora::sim {
 namespace {
 
@@ -112,11 +114,96 @@ TEST(Streams, EachStreamSendsOneChunkPerPeriod) {
   EXPECT_NE(make_streams({.seed = 2})->at(0).at, make_streams({})->at(0).at);
 }
 
+constexpr StreamConfig kSkills{.streams = 3,
+                               .period = 1,
+                               .frames = 1,
+                               .frame_tokens = 256,
+                               .question_tokens = 16,
+                               .answer_min = 1,
+                               .answer_max = 1,
+                               .adapters = 5,
+                               .skills = 4,
+                               .seconds = 10};
+
+TEST(Streams, SkillsAskTogetherAboutTheSameFrame) {
+  StreamConfig config = kSkills;
+  config.activated = true;
+  const auto arrivals = *make_streams(config);
+  ASSERT_EQ(arrivals.size(), 3u * 10 * 4);
+  std::set<std::vector<int32_t>> frames, prompts;
+  for (size_t i = 0; i < arrivals.size(); i += 4) {
+    const Arrival& first = arrivals[i];
+    EXPECT_FALSE(first.pictures_of);
+    const std::vector<int32_t> shared(first.prompt.begin(), first.prompt.begin() + 272);
+    frames.insert(shared);
+    std::set<scheduler::AdapterId> adapters;
+    for (size_t j = i; j < i + 4; ++j) {
+      const Arrival& one = arrivals[j];
+      EXPECT_EQ(one.at, first.at);
+      EXPECT_EQ(one.pictures, 1);
+      EXPECT_EQ(one.acts_from, 272);
+      ASSERT_EQ(one.prompt.size(), 272u + 4);
+      EXPECT_TRUE(std::equal(shared.begin(), shared.end(), one.prompt.begin()));
+      if (j > i) {
+        EXPECT_EQ(one.pictures_of, i);
+      }
+      adapters.insert(one.adapter);
+      prompts.insert(one.prompt);
+    }
+    EXPECT_EQ(adapters.size(), 4u);
+  }
+  EXPECT_EQ(frames.size(), 30u);
+  EXPECT_EQ(prompts.size(), arrivals.size());
+  EXPECT_EQ(make_streams(kSkills)->front().acts_from, 0);
+}
+
+// The prefilled tokens of all requests, by the pool that the engine has.
+int prefilled(const StreamConfig& config, const char* policy) {
+  const auto arrivals = *make_streams(config);
+  int tokens = 0;
+  const auto count = [&](const scheduler::Scheduler& s, const scheduler::StepReport& step,
+                         Duration) {
+    EXPECT_EQ(s.check(), "");
+    tokens += step.shape.prefill_tokens;
+  };
+  const auto simulate_once = [&] {
+    return simulate(
+        {.scheduler = {.costs = testing::kGpuCosts}, .policy = policy, .pool = {.blocks = 20000}},
+        arrivals, testing::kGpuCosts, count);
+  };
+  const auto report = simulate_once();
+  EXPECT_TRUE(report.ok()) << report.error().message;
+  for (const Answer& answer : report->answers) EXPECT_FALSE(answer.refused);
+  const int once = tokens;
+  const auto again = simulate_once();
+  EXPECT_EQ(again->end, report->end);
+  EXPECT_EQ(again->steps, report->steps);
+  EXPECT_EQ(tokens, 2 * once);
+  return once;
+}
+
+TEST(Streams, ActivatedSkillsComputeAFrameOnceAndPlainOnesEachForThemselves) {
+  constexpr int kFrames = 3 * 10, kPrefix = 256 + 16, kInvocation = 4;
+  StreamConfig activated = kSkills;
+  activated.activated = true;
+  StreamConfig base = kSkills;
+  base.adapters = 0;
+  for (const char* policy : {"unmerged", "merged", "valora"}) {
+    SCOPED_TRACE(policy);
+    EXPECT_EQ(prefilled(activated, policy), kFrames * (kPrefix + 4 * kInvocation));
+    EXPECT_EQ(prefilled(base, policy), kFrames * (kPrefix + 4 * kInvocation));
+    EXPECT_EQ(prefilled(kSkills, policy), kFrames * 4 * (kPrefix + kInvocation));
+  }
+}
+
 TEST(Streams, RefuseInvalidValuesByName) {
   for (const auto& [config, field] : {std::pair{StreamConfig{.streams = 0}, "streams"},
                                       std::pair{StreamConfig{.period = 0}, "period"},
                                       std::pair{StreamConfig{.frames = -1}, "frames"},
                                       std::pair{StreamConfig{.answer_max = 0}, "answer_max"},
+                                      std::pair{StreamConfig{.skills = -1}, "skills"},
+                                      std::pair{StreamConfig{.adapters = 2, .skills = 3}, "skills"},
+                                      std::pair{StreamConfig{.activated = true}, "activated"},
                                       std::pair{StreamConfig{.seconds = 0}, "seconds"}})
     EXPECT_THAT(make_streams(config).error().message, HasSubstr(field));
 }

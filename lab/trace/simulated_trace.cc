@@ -28,18 +28,20 @@ sim::SimulationConfig config_of(const TraceSystem& system, const SimulatedServer
   return config;
 }
 
-// Keeps each conversation on one server.
+// Keeps each conversation, and the requests about the same pictures, on one server.
 std::vector<std::vector<sim::Arrival>> split(std::span<const sim::Arrival> arrivals, int replicas) {
   std::vector<std::vector<sim::Arrival>> parts(static_cast<size_t>(replicas));
   std::vector<std::pair<size_t, size_t>> places;  // replica, index
   size_t next = 0;
   for (const sim::Arrival& arrival : arrivals) {
+    const auto& together = arrival.after ? arrival.after : arrival.pictures_of;
     const size_t replica =
-        arrival.after ? places[*arrival.after].first : next++ % static_cast<size_t>(replicas);
+        together ? places[*together].first : next++ % static_cast<size_t>(replicas);
     sim::Arrival moved = arrival;
     if (moved.id == 0) moved.id = places.size() + 1;
     if (arrival.after) moved.after = places[*arrival.after].second;
     if (arrival.previous) moved.previous = places[*arrival.previous].second;
+    if (arrival.pictures_of) moved.pictures_of = places[*arrival.pictures_of].second;
     places.emplace_back(replica, parts[replica].size());
     parts[replica].push_back(std::move(moved));
   }

@@ -22,7 +22,8 @@ struct SimulatedServer {
 };
 
 // Distributes the requests over `replicas` servers in turn, each together with the requests that
-// follow it. timeline, if given, receives the first server's steps. Errors: as sim::simulate().
+// follow it or have its pictures. timeline, if given, receives the first server's steps. Errors: as
+// sim::simulate().
 Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedServer& server,
                                    std::span<const sim::Arrival> arrivals, double ttft_target,
                                    int replicas = 1, Timeline* timeline = nullptr);

@@ -17,6 +17,7 @@ constexpr Field kFields[] = {
     {"skewness", [](const TracePoint& p) { return p.skewness; }},
     {"adapters", [](const TracePoint& p) { return static_cast<double>(p.adapters); }},
     {"cameras", [](const TracePoint& p) { return static_cast<double>(p.cameras); }},
+    {"skills", [](const TracePoint& p) { return static_cast<double>(p.skills); }},
     {"replicas", [](const TracePoint& p) { return static_cast<double>(p.replicas); }},
 };
 

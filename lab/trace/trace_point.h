@@ -9,10 +9,11 @@
 namespace valora::bench {
 
 struct TracePoint {
-  double rate = 0;      // requests per second; for video: cameras / period
+  double rate = 0;      // requests per second; for video: of all cameras
   double skewness = 0;  // share of the most popular adapter
   int adapters = 0;
   int cameras = 0;  // for video
+  int skills = 0;   // for video
   int replicas = 1;
 };
 

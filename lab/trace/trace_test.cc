@@ -131,6 +131,27 @@ TEST(SimulatedTrace, ConversationsStayOnTheirReplica) {
   EXPECT_LT(cached->ttft.mean, 0.8 * computed->ttft.mean);
 }
 
+// The requests about a frame stay on one server, where the frame is computed once.
+TEST(SimulatedTrace, SkillsOfAFrameStayOnItsReplica) {
+  const auto arrivals = sim::make_streams({.streams = 100,
+                                           .frames = 1,
+                                           .answer_min = 2,
+                                           .answer_max = 2,
+                                           .adapters = 4,
+                                           .skills = 4,
+                                           .activated = true,
+                                           .seconds = 4});
+  const SimulatedServer server{.costs = a100_costs()};
+  auto apart = *arrivals;
+  for (sim::Arrival& arrival : apart) arrival.pictures_of.reset();
+  const TraceSystem& valora = trace_systems().front();
+  const auto together = run_simulated(valora, server, *arrivals, 6, 4);
+  const auto scattered = run_simulated(valora, server, apart, 6, 4);
+  ASSERT_TRUE(together.ok() && scattered.ok());
+  EXPECT_EQ(together->answers, 100u * 4 * 4);
+  EXPECT_LT(together->ttft.mean, 0.5 * scattered->ttft.mean);
+}
+
 TEST(Timeline, StepsCountInTheIntervalOfTheirStart) {
   Timeline timeline(0.5);
   timeline.add(0.2, {.tokens = 3, .sequences = 1, .seconds = 0.2});

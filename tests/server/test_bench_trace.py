@@ -160,6 +160,15 @@ def test_head_answers_camera_requests_sooner_than_the_language_model():
     assert all(one["ttft_seconds"]["mean"] < several["ttft_seconds"]["mean"] for one, several in zip(head[1:], words[1:]))
 
 
+def test_skills_with_activated_adapters_share_their_frame():
+    skills = ("--simulate", "a100", "--application", "video", "--cameras", 2, "--frames", 1, "--seconds", 20, "--adapters", 8,
+              "--skills", "1,8", "--answer-min", 8, "--answer-max", 8, "--policies", "valora,unmerged,merged")
+    plain, activated = rows_of(*skills), rows_of(*skills, "--activated")
+    assert [(row["skills"], row["rate"], row["answers"]) for row in activated[::3]] == [(1, 2, 40), (8, 16, 320)]
+    assert all(row["failed"] == 0 for row in plain + activated)
+    assert all(one["token_latency_seconds"] < other["token_latency_seconds"] for one, other in zip(activated[3:], plain[3:]))
+
+
 def test_closed_loop_never_has_more_requests_than_clients():
     (row,) = rows_of("--simulate", "a100", "--clients", 1, "--rate", 50, "--seconds", 2, "--policies", "unmerged")
     assert row["ttft_seconds"]["p99"] < 0.1  # no request waits for another
@@ -234,6 +243,9 @@ def test_refusing_and_unreachable_servers_are_reported(servers):
     (["--simulate", "a100", "--rate", 0], "rate"),
     (["--simulate", "a100", "--application", "video", "--clients", 2], "--clients"),
     (["--simulate", "a100", "--application", "radio"], "radio"),
+    (["--simulate", "a100", "--skills", 2], "--application video"),
+    (["--simulate", "a100", "--application", "video", "--adapters", 2, "--skills", 3], "skills"),
+    (["--model", "MODEL", "--adapters", 0, "--application", "video", "--activated"], "--simulate"),
     (["--simulate", "a100", "--phases", "0.5,2"], "phases"),
     (["--model", "MODEL", "--adapters", 0, "--replicas", 2], "--simulate"),
     (["--simulate", "a100", "--fit-costs", "costs.json"], "--fit-costs"),

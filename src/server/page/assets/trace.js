@@ -1,7 +1,8 @@
 // Rows of `valora bench trace --json`: the fields they vary, and the lines they form.
 
 const AXES = {
-  rate: "requests per second", skewness: "share of the most popular adapter", adapters: "adapters", cameras: "cameras", replicas: "servers",
+  rate: "requests per second", skewness: "share of the most popular adapter", adapters: "adapters", cameras: "cameras",
+  skills: "skills per chunk", replicas: "servers",
 };
 export const MODES = ["unmerged", "merged", "mixture"];
 const MOST_ROWS = 5000;
@@ -21,6 +22,7 @@ export function rowsOf(text) {
   } catch (fault) {
     throw new Error(`This file is not JSON: ${fault.message}`);
   }
+  if (Array.isArray(rows)) rows = rows.map((row) => ({ skills: 0, ...row }));  // older files have no skills
   const fits = Array.isArray(rows) && rows.length > 0 && rows.length <= MOST_ROWS && rows.every((row) =>
     typeof row?.policy === "string" && MEASURES.every(({ value }) => Number.isFinite(value(row))) && Object.keys(AXES).every((field) => Number.isFinite(row[field])));
   if (!fits) throw new Error("This file is not what valora bench trace --json prints.");
