@@ -27,9 +27,12 @@ constexpr std::string_view kSmallestPicture =
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+"
     "kcQAAAABJRU5ErkJggg==";
 
-std::optional<HttpResponse> refuse_without_streams(const Service& service) {
-  if (service.streams != nullptr) return std::nullopt;
-  return error_response(403, "this server takes no streams; start it with --streams-dir DIR");
+// The response without --streams-dir, and of a server that drains: it has left its streams.
+std::optional<HttpResponse> refuse_streams(const Service& service) {
+  if (service.streams == nullptr)
+    return error_response(403, "this server takes no streams; start it with --streams-dir DIR");
+  if (service.draining) return error_response(503, "the server is draining");
+  return std::nullopt;
 }
 
 OrderedJson counts_json(const streams::StreamCounts& counts) {
@@ -67,7 +70,7 @@ OrderedJson mqtt_json(const streams::MqttOutput& mqtt) {
 
 // The request's stream; null, after an answer, if there is none.
 StreamPtr stream_of(const Service& service, const HttpRequest& request, Exchange& exchange) {
-  if (auto refused = refuse_without_streams(service)) {
+  if (auto refused = refuse_streams(service)) {
     exchange.respond(std::move(*refused));
     return nullptr;
   }
@@ -145,8 +148,7 @@ void set_paused(const std::shared_ptr<Service>& service, const HttpRequest& requ
 
 void handle_create_stream(const std::shared_ptr<Service>& service, HttpRequest request,
                           std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_streams(*service))
-    return exchange->respond(std::move(*refused));
+  if (auto refused = refuse_streams(*service)) return exchange->respond(std::move(*refused));
   auto spec = streams::parse_stream_spec(request.body);
   if (!spec.ok()) return exchange->respond(error_response(spec.error()));
   if (const Status checked = check_stream(*service, request, *spec); !checked.ok())
@@ -161,8 +163,7 @@ void handle_create_stream(const std::shared_ptr<Service>& service, HttpRequest r
 
 void handle_streams(const std::shared_ptr<Service>& service, HttpRequest request,
                     std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_streams(*service))
-    return exchange->respond(std::move(*refused));
+  if (auto refused = refuse_streams(*service)) return exchange->respond(std::move(*refused));
   std::vector<StreamPtr> seen = service->streams->all();
   std::erase_if(seen, [&](const StreamPtr& stream) {
     return !sees_records_of(*service, request, stream->owner());
@@ -203,7 +204,7 @@ void handle_resume_stream(const std::shared_ptr<Service>& service, HttpRequest r
 }
 
 std::optional<HttpResponse> check_frame_header(const Service& service, const HttpRequest& head) {
-  if (auto refused = refuse_without_streams(service)) return refused;
+  if (auto refused = refuse_streams(service)) return refused;
   if (head.header("content-type").starts_with("image/")) return std::nullopt;
   return error_response(415, "the content type must be that of a picture, such as image/jpeg");
 }
