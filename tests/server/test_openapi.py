@@ -137,7 +137,8 @@ def batch_answers(server):
 
 def stream_answers(server):
     path = "/v1/streams"
-    begun = server.post(path, {"source": "push", "name": "x", "fps": 1, "realtime": True, "mqtt": False, "window": {"frames": 1}, "max_tokens": 2, "skills": [
+    begun = server.post(path, {"source": "push", "name": "x", "fps": 1, "realtime": True, "mqtt": False, "window": {"frames": 1},
+                               "max_tokens": 2, "skills": [
         {"model": "one", "question": "Hi", "event": {"when": {"not": {"label": "x"}}}}]})
     yield path, "post", JSON, begun
     one, known = f"{path}/{begun['id']}", path + "/{stream_id}"
@@ -149,6 +150,7 @@ def stream_answers(server):
     yield known + "/events", "get", JSON, read(f"{one}/events")
     yield known, "get", JSON, read(one)
     yield path, "get", JSON, read(path)
+    yield "/v1/stats", "get", JSON, read("/v1/stats")
     for change in ("pause", "resume"):
         yield f"{known}/{change}", "post", JSON, server.post(f"{one}/{change}", None)
     yield known, "delete", JSON, json.loads(server.request("DELETE", one)[1])

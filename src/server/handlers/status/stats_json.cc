@@ -4,6 +4,8 @@
 #include <ctime>
 #include <optional>
 
+#include "server/handlers/streams/stream_stats.h"
+
 namespace valora::server {
 namespace {
 
@@ -173,6 +175,7 @@ OrderedJson stats_json(const Service& service, const ServedUser* user, uint64_t&
   for (const auto& application : service.applications.all())
     if (user == nullptr || user->may_name(application->settings.name))
       applications.push_back(application_json(*application, stats));
+  out["streams"] = stream_stats_json(service, user);
   out["process"] = process_json();
   return out;
 }

@@ -15,8 +15,8 @@ namespace valora::server {
 
 inline constexpr uint64_t kMostSteps = 128;  // entries in steps.last
 
-// Everything except the adapters. `user` sees only its own applications; null: no particular user.
-// `last_step`: in, the last step the reader knows; out, the last step listed.
+// Everything except the adapters. `user` sees only its own applications and streams; null: no
+// particular user. `last_step`: in, the last step the reader knows; out, the last step listed.
 OrderedJson stats_json(const Service& service, const ServedUser* user, uint64_t& last_step);
 // One object for each adapter name that the viewer may see.
 OrderedJson adapter_stats_json(const Service& service, const Viewer& viewer);

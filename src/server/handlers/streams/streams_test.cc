@@ -1,6 +1,11 @@
-// Streams as the handlers see them: a draining server.
+// Streams as the handlers see them: a draining server, and the numbers in /v1/stats.
 #include "streams/stream_set.h"
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/text/base64.h"
 #include "server/testing/handlers_fixture.h"
 
 namespace valora::server {
@@ -9,6 +14,13 @@ namespace {
 using testing::Handlers;
 
 constexpr const char* kAnswer = R"({"skills":{"lens":{"choices":[{"message":{"content":"x"}}]}}})";
+// A PNG file, 1 × 1.
+std::string picture() {
+  const auto bytes = decode_base64(
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+"
+      "kcQAAAABJRU5ErkJggg==");
+  return {bytes->begin(), bytes->end()};
+}
 
 class StreamHandlers : public Handlers {
  protected:
@@ -33,6 +45,14 @@ class StreamHandlers : public Handlers {
     EXPECT_EQ(made->response.status, 200) << made->response.body;
     return "/v1/streams/" + made->json()["id"].get<std::string>();
   }
+  // Pushes a frame and waits for its answer.
+  void push(const std::string& stream) {
+    const auto id = call("POST", stream + "/frames", picture(), {{"Content-Type", "image/png"}});
+    ASSERT_EQ(id->response.status, 200) << id->response.body;
+    const auto handle = set_->find(stream.substr(stream.rfind('/') + 1));
+    while (handle->counts().answered < id->json()["frame"].get<int64_t>())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 
   std::unique_ptr<streams::StreamSet> set_ = streams::StreamSet::open("", {}).value();
 };
@@ -52,6 +72,65 @@ TEST_F(StreamHandlers, ADrainingServerRefusesAllRequestsOfStreams) {
     EXPECT_EQ(answer->response.status, 503);
     EXPECT_EQ(answer->json()["error"]["message"], "the server is draining");
   }
+}
+
+TEST_F(StreamHandlers, StatsHaveStreamsByStateWithLagAndDropRate) {
+  start();
+  const std::string gate = begin_stream("gate"), door = begin_stream("door");
+  push(gate);
+  EXPECT_EQ(call("POST", door + "/pause")->response.status, 200);
+  const Json streams = call("GET", "/v1/stats")->json()["streams"];
+  EXPECT_EQ(streams["states"],
+            Json({{"waiting", 0}, {"running", 1}, {"paused", 1}, {"ended", 0}, {"failed", 0}}));
+  ASSERT_EQ(streams["data"].size(), 2u);
+  const Json& first = streams["data"][0];
+  EXPECT_EQ("/v1/streams/" + first["id"].get<std::string>(), gate);
+  EXPECT_EQ(first["name"], "gate");
+  EXPECT_EQ(first["state"], "running");
+  EXPECT_EQ(first["frames"], 1);
+  EXPECT_EQ(first["answered"], 1);
+  EXPECT_EQ(first["drop_rate"], 0);
+  EXPECT_GE(first["lag"], 0);
+  EXPECT_EQ(streams["data"][1]["state"], "paused");
+  EXPECT_EQ(streams["data"][1]["frames"], 0);
+}
+
+// Half of the frames are dropped while the first question is under way.
+TEST_F(StreamHandlers, StatsHaveTheShareOfDroppedFrames) {
+  std::function<void(streams::ChatAnswer)> answer;
+  std::atomic<int> asked = 0;
+  auto slow = streams::StreamSet::open("", {}).value();
+  slow->resume({.ask = [&](const std::string&, std::string,
+                           std::function<void(streams::ChatAnswer)> done) -> std::function<void()> {
+    answer = std::move(done);
+    ++asked;
+    return [] {};
+  }});
+  start();
+  service_->streams = slow.get();
+  const std::string stream = begin_stream("gate"), id = stream.substr(stream.rfind('/') + 1);
+  EXPECT_TRUE(slow->find(id)->push(picture()).ok());
+  while (asked < 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(slow->find(id)->push(picture()).ok());
+  EXPECT_EQ(call("GET", "/v1/stats")->json()["streams"]["data"][0]["drop_rate"], 0.5);
+  slow->stop();
+}
+
+TEST_F(StreamHandlers, StatsShowUsersOnlyTheirStreams) {
+  options_.users = {{.name = "ann", .key = "sk-ann-0001"}, {.name = "bob", .key = "sk-bob-0002"}};
+  start();
+  const Headers ann{{"Authorization", "Bearer sk-ann-0001"}};
+  const Headers bob{{"Authorization", "Bearer sk-bob-0002"}};
+  begin_stream("gate", ann);
+  begin_stream("door", bob);
+  const Json streams = call("GET", "/v1/stats", "", ann)->json()["streams"];
+  ASSERT_EQ(streams["data"].size(), 1u);
+  EXPECT_EQ(streams["data"][0]["name"], "gate");
+  EXPECT_EQ(streams["states"]["waiting"], 1);
+}
+
+TEST_F(Handlers, StatsWithoutStreamsSayNull) {
+  EXPECT_EQ(call("GET", "/v1/stats")->json()["streams"], Json());
 }
 
 }  // namespace
