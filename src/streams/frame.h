@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "streams/luma_grid.h"
 
 namespace valora::streams {
 
@@ -12,6 +15,12 @@ struct Frame {
   std::string bytes;  // an encoded picture
   std::string type;   // "image/jpeg"
   int width = 0, height = 0;
+  // The time by which skills are due: `time`, but of a file that is read as fast as it is answered
+  // the seconds since its begin.
+  double clock = 0;
+  // Which connection to the source it came by, or which start of a pushed stream it followed.
+  int64_t run = 0;
+  std::shared_ptr<const LumaGrid> luma;  // null: not computed
 };
 
 }  // namespace valora::streams

@@ -21,7 +21,7 @@ constexpr milliseconds kTurn = 500ms;                             // a stop come
 constexpr milliseconds kPatience = 10s;                           // with a silent camera
 constexpr milliseconds kFirstPause = 500ms, kLongestPause = 30s;  // before a camera is tried again
 constexpr int kJpegQuality = 92;
-constexpr double kEarly = 0.02;  // seconds that a frame may come before it is due
+constexpr double kEarly = 0.02;  // seconds that a frame may come before its time
 
 double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -61,9 +61,10 @@ Stream::Stream(std::string id, std::string owner, StreamSpec spec, StreamParts p
       owner_(std::move(owner)),
       spec_(std::move(spec)),
       parts_(std::move(parts)),
-      window_(spec_.frames, spec_.seconds) {
+      window_(spec_.frames, spec_.seconds),
+      turns_(spec_.skills, spec_.still) {
   for (const StandingSkill& skill : spec_.skills)
-    standing_.push_back({0, EventMachine(skill.start_after, skill.end_after), {}});
+    standing_.push_back({EventMachine(skill.start_after, skill.end_after), {}});
   if (spec_.webhook) webhook_ = std::make_unique<WebhookSender>(*spec_.webhook, parts_.policy);
 }
 
@@ -72,6 +73,7 @@ Stream::~Stream() { stop(); }
 void Stream::start() {
   const std::lock_guard lock(control_);
   if (asker_) return;
+  ++run_;
   set_state(StreamState::kWaiting, spec_.pushed() ? "no frame has come" : "connecting", false);
   asker_.emplace([this](const std::stop_token& token) { ask_loop(token); });
   if (!spec_.pushed())
@@ -104,7 +106,8 @@ Result<int64_t> Stream::push(std::string bytes) {
   if (paused()) return Error{ErrorCode::kConflict, "the stream is paused", {}};
   VALORA_TRY(size, media::image_size({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
                                      parts_.limits));
-  Frame frame{.time = unix_time(), .width = size.width, .height = size.height};
+  Frame frame{.time = unix_time(), .width = size.width, .height = size.height, .run = run_};
+  frame.clock = frame.time;
   frame.type = type_of(bytes);
   frame.bytes = std::move(bytes);
   const FramePtr kept = window_.push(std::move(frame));
@@ -184,8 +187,13 @@ Result<bool> Stream::read_camera(const std::stop_token& stop) {
     if (now + kEarly < next) continue;
     next = std::max(next + period, now);
     VALORA_TRY(image, video->image());
-    Frame frame{
-        .time = unix_time(), .type = "image/jpeg", .width = image.width, .height = image.height};
+    Frame frame{.time = unix_time(),
+                .type = "image/jpeg",
+                .width = image.width,
+                .height = image.height,
+                .run = run_};
+    frame.clock = spec_.realtime ? frame.time : video->time();
+    if (spec_.still) frame.luma = std::make_shared<LumaGrid>(luma_grid(image));
     VALORA_TRY(bytes, media::encode_jpeg(image, kJpegQuality));
     frame.bytes = std::move(bytes);
     window_.push(std::move(frame), !spec_.realtime, stop);
@@ -198,6 +206,7 @@ void Stream::camera_loop(const std::stop_token& stop) {
   milliseconds pause = kFirstPause;
   while (!stop.stop_requested()) {
     const int64_t before = window_.counts().came;
+    ++run_;
     const auto ended = read_camera(stop);
     if (stop.stop_requested()) return;
     if (ended.ok() && spec_.source.starts_with("file:")) {
@@ -222,18 +231,6 @@ void Stream::camera_loop(const std::stop_token& stop) {
 }
 
 // ---- the questions ----
-
-std::vector<size_t> Stream::due_skills(double now) {
-  std::vector<size_t> due;
-  for (size_t i = 0; i < standing_.size(); ++i) {
-    const double every = spec_.skills[i].every;
-    if (now + kEarly < standing_[i].due) continue;
-    standing_[i].due = std::max(standing_[i].due + every, now);
-    if (every > 0 && standing_[i].due <= now) standing_[i].due = now + every;
-    due.push_back(i);
-  }
-  return due;
-}
 
 // Several frames are a video if the model takes one.
 OrderedJson Stream::media_parts(const std::vector<FramePtr>& window) const {
@@ -286,20 +283,50 @@ void Stream::ask_loop(const std::stop_token& stop) {
       const std::lock_guard lock(mutex_);
       newest_ = window.back();
     }
-    const std::vector<size_t> skills = due_skills(spec_.realtime ? unix_time() : 0);
-    if (skills.empty()) {
-      const std::lock_guard lock(mutex_);
-      ++counts_.skipped;
-      continue;
-    }
-    const auto answer = ask(chat_text(spec_, skills, media_parts(window)), stop);
-    if (answer) take(window, skills, *answer);
+    ask_about(window, stop);
   }
 }
 
-void Stream::take(const std::vector<FramePtr>& window, const std::vector<size_t>& skills,
+// Null if frames are not compared, or if it cannot be decoded: the chat says why.
+LookPtr Stream::look_at(const Frame& frame) const try {
+  if (!spec_.still) return nullptr;
+  Look look{.width = frame.width, .height = frame.height, .run = frame.run, .time = frame.clock};
+  if (frame.luma) {
+    look.grid = *frame.luma;
+  } else {
+    const auto image = media::decode_image(
+        {reinterpret_cast<const uint8_t*>(frame.bytes.data()), frame.bytes.size()}, parts_.limits);
+    if (!image.ok()) return nullptr;
+    look.grid = luma_grid(*image);
+  }
+  return std::make_shared<const Look>(std::move(look));
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+// Asks the skills that are due. Those whose answers stand count as answered: their events go on.
+void Stream::ask_about(const std::vector<FramePtr>& window, const std::stop_token& stop) {
+  const FramePtr& frame = window.back();
+  std::vector<size_t> skills = turns_.due(frame->clock, frame->run);
+  const auto count = [this](int64_t& counter) {
+    const std::lock_guard lock(mutex_);
+    ++counter;
+  };
+  if (skills.empty()) return count(counts_.skipped);
+  const LookPtr look = look_at(*frame);
+  std::erase_if(skills, [&](size_t skill) {
+    const bool still = turns_.is_still(skill, look);
+    if (still) step_event(skill, *standing_[skill].last, frame);
+    return still;
+  });
+  if (skills.empty()) return count(counts_.still);
+  const auto answer = ask(chat_text(spec_, skills, media_parts(window)), stop);
+  if (answer) take(frame, skills, look, *answer);
+}
+
+void Stream::take(const FramePtr& asked, const std::vector<size_t>& skills, const LookPtr& look,
                   const ChatAnswer& answer) {
-  const Frame& frame = *window.back();
+  const Frame& frame = *asked;
   const double now = unix_time();
   OrderedJson fields{{"stream", id_},
                      {"time", now},
@@ -315,6 +342,7 @@ void Stream::take(const std::vector<FramePtr>& window, const std::vector<size_t>
     ++(results.ok() ? counts_.answered : counts_.failed);
   }
   if (!results.ok()) {
+    for (const size_t i : skills) turns_.asked(i, look, true);
     const auto error = parse_json(answer.body, "an answer");
     const bool told = error.ok() && error->is_object() && error->contains("error");
     fields["error"] = told ? OrderedJson::parse((*error)["error"].dump())
@@ -326,24 +354,25 @@ void Stream::take(const std::vector<FramePtr>& window, const std::vector<size_t>
   tell("answers", fields, spec_.webhook && spec_.webhook->answers);
   for (const size_t i : skills) {
     const auto found = results->find(spec_.skills[i].name);
-    if (found == results->end() || found->second.failed) continue;
-    step_event(i, found->second, window.back(), now);
-    standing_[i].before = std::move(found->second.answer);
+    const bool failed = found == results->end() || found->second.failed;
+    turns_.asked(i, look, failed);
+    if (failed) continue;
+    step_event(i, found->second, asked);
+    standing_[i].last = std::move(found->second);
   }
 }
 
-void Stream::step_event(size_t skill, const SkillResult& result, const FramePtr& frame,
-                        double now) {
+void Stream::step_event(size_t skill, const SkillResult& result, const FramePtr& frame) {
   const StandingSkill& asked = spec_.skills[skill];
   Standing& standing = standing_[skill];
   if (!asked.when) return;
-  const SkillAnswer* before = standing.before ? &*standing.before : nullptr;
+  const SkillAnswer* before = standing.last ? &standing.last->answer : nullptr;
   const Edge edge = standing.machine.step(asked.when->holds(result.answer, before));
   if (edge == Edge::kNone) return;
   keep(frame);
   tell(edge == Edge::kStart ? "start" : "end",
        {{"stream", id_},
-        {"time", now},
+        {"time", unix_time()},
         {"skill", asked.name},
         {"frame", frame->id},
         {"frame_time", frame->time},

@@ -1,9 +1,11 @@
 // A running stream: frames come from a camera or from its client, standing skills are asked about
 // them, and answers and events go to its log and its webhook. It asks as a client would: the engine
 // knows no streams. At most one question is under way, about the newest frames; older ones are
-// dropped and counted.
+// dropped and counted. With StreamSpec::still, frames in which nothing has changed are not asked
+// about.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,6 +20,7 @@
 #include "streams/event_log.h"
 #include "streams/frame_window.h"
 #include "streams/skill_answers.h"
+#include "streams/skill_turns.h"
 #include "streams/stream_output.h"
 #include "streams/stream_spec.h"
 #include "streams/webhook_sender.h"
@@ -43,6 +46,7 @@ struct StreamCounts {
   FrameCounts frames;
   int64_t answered = 0;    // frames that skills were asked about
   int64_t skipped = 0;     // frames at which no skill was due
+  int64_t still = 0;       // frames at which the answers of all skills that were due stood
   int64_t failed = 0;      // frames whose question failed as a whole
   int64_t events = 0;      // begun
   int64_t reconnects = 0;  // of the camera
@@ -92,20 +96,20 @@ class Stream {
 
  private:
   struct Standing {
-    double due = 0;  // Unix time
     EventMachine machine;
-    std::optional<SkillAnswer> before;
+    std::optional<SkillResult> last;  // never a failed one
   };
 
   void stop();
   void ask_loop(const std::stop_token& stop);
   void camera_loop(const std::stop_token& stop);
   Result<bool> read_camera(const std::stop_token& stop);
-  std::vector<size_t> due_skills(double now);
+  void ask_about(const std::vector<FramePtr>& window, const std::stop_token& stop);
+  LookPtr look_at(const Frame& frame) const;
   std::optional<ChatAnswer> ask(std::string body, const std::stop_token& stop);
-  void take(const std::vector<FramePtr>& window, const std::vector<size_t>& skills,
+  void take(const FramePtr& asked, const std::vector<size_t>& skills, const LookPtr& look,
             const ChatAnswer& answer);
-  void step_event(size_t skill, const SkillResult& result, const FramePtr& frame, double now);
+  void step_event(size_t skill, const SkillResult& result, const FramePtr& frame);
   OrderedJson media_parts(const std::vector<FramePtr>& window) const;
   void tell(const std::string& type, const OrderedJson& fields, bool to_webhook);
   void set_state(StreamState state, const std::string& reason, bool as_event = true);
@@ -118,6 +122,8 @@ class Stream {
   EventLog events_{kKeptEvents};
   std::unique_ptr<WebhookSender> webhook_;  // null: none
   std::vector<Standing> standing_;          // by skill; of the asking thread
+  SkillTurns turns_;                        // of the asking thread
+  std::atomic<int64_t> run_{0};             // Frame::run of the next frames
   mutable std::mutex mutex_;
   StreamState state_ = StreamState::kPaused;
   std::string reason_;

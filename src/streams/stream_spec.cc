@@ -141,9 +141,29 @@ Status read_mqtt(const Json& json, StreamSpec& spec) {
   return {};
 }
 
+Status read_still(const Json& json, StreamSpec& spec) {
+  const auto found = json.find("skip_still");
+  if (found == json.end() || found->is_null()) return {};
+  if (!found->is_boolean() && !found->is_object())
+    return wrong_field("skip_still",
+                       "must be true, false, or an object with threshold and at_most");
+  if (found->is_boolean() && !found->get<bool>()) return {};
+  StillRule& still = spec.still.emplace();
+  if (found->is_boolean()) return {};
+  for (const auto& [key, _] : found->items())
+    if (key != "threshold" && key != "at_most")
+      return wrong_field("skip_still." + key, "is not known; known are threshold, at_most");
+  VALORA_TRY(threshold,
+             number_at(*found, "threshold", "skip_still.threshold", 0, 255, still.threshold));
+  VALORA_TRY(at_most,
+             number_at(*found, "at_most", "skip_still.at_most", 0, kLongestPeriod, still.at_most));
+  still = {threshold, at_most};
+  return {};
+}
+
 // Everything else is a field of the chats.
 constexpr const char* kOwnKeys[] = {"name",   "source",  "fps",  "realtime", "window",
-                                    "skills", "webhook", "mqtt", "paused"};
+                                    "skills", "webhook", "mqtt", "paused",   "skip_still"};
 constexpr const char* kRefusedKeys[] = {"messages", "stream", "model", "n", "stream_options"};
 
 }  // namespace
@@ -170,6 +190,7 @@ Result<StreamSpec> parse_stream_spec(std::string_view text) {
   VALORA_CHECK(read_skills(spec.json, spec));
   VALORA_CHECK(read_webhook(json, spec));
   VALORA_CHECK(read_mqtt(json, spec));
+  VALORA_CHECK(read_still(json, spec));
   for (const char* key : kRefusedKeys)
     if (json.contains(key)) return wrong_field(key, "is no field of a stream");
   spec.shared = spec.json;

@@ -34,6 +34,13 @@ struct MqttWishes {
   bool snapshots = false;  // the frames at which events begin
 };
 
+// A frame that differs from the last one that a skill was asked about by no more than this is not
+// asked about: that answer stands.
+struct StillRule {
+  double threshold = 8;  // of largest_difference(); 0 to 255
+  double at_most = 60;   // seconds that an answer stands
+};
+
 struct StreamSpec {
   std::string name;      // for people; may be empty
   std::string source;    // a URL; empty: frames are pushed
@@ -45,7 +52,8 @@ struct StreamSpec {
   OrderedJson shared;  // fields of the chats that are asked: max_tokens, priority, …
   std::optional<Webhook> webhook;
   MqttWishes mqtt;
-  OrderedJson json;  // the whole, as sent
+  std::optional<StillRule> still;  // absent: every frame is asked about
+  OrderedJson json;                // the whole, as sent
 
   bool pushed() const { return source.empty(); }
 };

@@ -60,6 +60,26 @@ TEST(StreamSpecs, FaultsAreNamed) {
   EXPECT_EQ(with(R"("window":{"frames":64})"), "no error");
 }
 
+TEST(StreamSpecs, StillFramesAreSkippedOnRequest) {
+  const auto rule = [](const std::string& value) {
+    const std::string field = value.empty() ? "" : R"(,"skip_still":)" + value;
+    return parse_stream_spec(R"({"source":"push","skills":["a"])" + field + "}");
+  };
+  EXPECT_FALSE(rule("")->still);
+  EXPECT_FALSE(rule("false")->still);
+  EXPECT_FALSE(rule("null")->still);
+  EXPECT_EQ(rule("true")->still->threshold, StillRule{}.threshold);
+  EXPECT_EQ(rule("true")->still->at_most, 60);
+  EXPECT_EQ(rule(R"({"threshold":2.5})")->still->threshold, 2.5);
+  EXPECT_EQ(rule(R"({"threshold":2.5})")->still->at_most, 60);
+  EXPECT_EQ(rule(R"({"at_most":7})")->still->at_most, 7);
+  EXPECT_FALSE(rule("true")->shared.contains("skip_still")) << "no field of chats";
+  EXPECT_EQ(rule("1").error().param, "skip_still");
+  EXPECT_EQ(rule(R"({"threshold":256})").error().param, "skip_still.threshold");
+  EXPECT_EQ(rule(R"({"at_most":-1})").error().param, "skip_still.at_most");
+  EXPECT_EQ(rule(R"({"motion":1})").error().param, "skip_still.motion");
+}
+
 TEST(StreamSpecs, PasswordsAreHidden) {
   EXPECT_EQ(without_password("rtsp://a:b@c/d@e"), "rtsp://***@c/d@e");
   EXPECT_EQ(without_password("rtsp://a@b@c"), "rtsp://***@c");

@@ -133,6 +133,23 @@ def test_skill_with_a_period_is_asked_less_often(server, push):
     assert names == [["coins", "digits"], ["digits"], ["digits"]]
 
 
+def test_still_frames_are_not_asked_about_and_their_answers_stand(server, push):
+    stream = push({"model": "digits", "event": {"when": {"not": {"changes": True}}, "start_after": 2}}, skip_still=True)
+    counts = lambda: server.ask("GET", stream)[1]["counts"]
+    server.push(stream, "digits-1.png")
+    for still in (1, 2, 3):
+        assert server.ask("POST", f"{stream}/frames", (SAMPLES / "digits-1.png").read_bytes())[0] == 200
+        server.wait_until(lambda still=still: counts()["still"] == still, "the frame is compared")
+    server.push(stream, "digits-2.png")
+    assert counts()["answered"] == 2 and counts()["still"] == 3
+    assert [e["type"] for e in server.events(stream)][:3] == ["state", "answers", "start"]
+    metrics = server.request("GET", "/metrics")[1].splitlines()
+    assert any(line.startswith("valora:stream_frames{") and 'outcome="still"' in line and not line.endswith(" 0") for line in metrics)
+    described = server.ask("GET", stream)[1]
+    (mine,) = [one for one in server.ask("GET", "/v1/stats")[1]["streams"]["data"] if one["id"] == described["id"]]
+    assert described["skip_still"] is True and mine["state"] == "running" and mine["answered"] == 2 and mine["lag"] > 0
+
+
 def test_server_sent_events_go_on_where_a_client_left(server, push):
     stream = push("digits")
     server.push(stream, "digits-1.png")
@@ -165,6 +182,14 @@ def test_file_is_read_to_its_end_without_a_drop(server):
     assert counts["dropped"] == 0 and counts["frames"] == counts["answered"] > 3
     assert all("content" in e["answers"]["actions"] for e in server.events(stream, "answers"))
     assert server.ask("DELETE", stream)[0] == 200 and server.ask("GET", stream)[0] == 404
+
+
+def test_skill_with_a_period_goes_by_the_time_of_a_file_that_is_read_fast(server):
+    stream = server.begin((SAMPLES / "clip-1.mp4").as_uri(), [{"model": "actions", "every": 1}], fps=8, realtime=False)
+    server.wait_until(lambda: server.ask("GET", stream)[1]["state"] == "ended", "the file ends")
+    counts = server.ask("GET", stream)[1]["counts"]
+    assert counts["answered"] > 1 and counts["skipped"] > 1 and counts["skipped"] + counts["answered"] == counts["frames"]
+    assert server.ask("DELETE", stream)[0] == 200
 
 
 class Camera(http.server.ThreadingHTTPServer):
@@ -235,6 +260,17 @@ def test_camera_is_connected_again_after_every_fault(server):
     camera.shutdown()
 
 
+def test_still_frames_of_a_camera_are_skipped_until_something_changes(server):
+    camera = Camera()
+    stream = server.begin(camera.url + "/cam", ["digits"], fps=50, skip_still={"threshold": 8})
+    counts = lambda: server.ask("GET", stream)[1]["counts"]
+    server.wait_until(lambda: counts()["answered"] >= 4 and counts()["still"] > 0, "four answers")
+    server.ask("POST", f"{stream}/pause")
+    assert counts()["answered"] <= 1 + counts()["frames"] / 20  # the picture changes after every 20 frames
+    server.ask("DELETE", stream)
+    camera.shutdown()
+
+
 def test_webhook_is_signed_and_sent_again_until_it_is_taken(server, push):
     hook = Camera()
     hook.refusals = 1
@@ -252,6 +288,7 @@ def test_webhook_is_signed_and_sent_again_until_it_is_taken(server, push):
 @pytest.mark.parametrize("body, param", [
     ({"source": "ftp://127.0.0.1/x"}, "source"), ({"source": "http://elsewhere/x"}, "source"), ({"source": "rtsp://elsewhere/x"}, "source"),
     ({"skills": [{"model": "digits", "messages": []}]}, "skills[0].messages"), ({"skills": ["digits", "digits"]}, "skills[1]"),
+    ({"skip_still": {"threshold": 300}}, "skip_still.threshold"),
     ({"top_p": 7}, "top_p"), ({"webhook": {"url": "http://elsewhere/"}}, "webhook.url"), ({"fps": "1"}, "fps"), ({"model": "x"}, "model"),
 ])
 def test_bad_descriptions_are_refused_by_field(server, body, param):

@@ -29,6 +29,7 @@ std::vector<MetricFamily> StreamCollector::Collect() const {
     sum.frames.dropped += counts.frames.dropped;
     sum.answered += counts.answered;
     sum.skipped += counts.skipped;
+    sum.still += counts.still;
     sum.failed += counts.failed;
     sum.events += counts.events;
     sum.reconnects += counts.reconnects;
@@ -48,6 +49,7 @@ std::vector<MetricFamily> StreamCollector::Collect() const {
   add({{"outcome", "answered"}}, static_cast<double>(sum.answered));
   add({{"outcome", "dropped"}}, static_cast<double>(sum.frames.dropped));
   add({{"outcome", "skipped"}}, static_cast<double>(sum.skipped));
+  add({{"outcome", "still"}}, static_cast<double>(sum.still));
   add({{"outcome", "failed"}}, static_cast<double>(sum.failed));
   out.push_back(
       MetricFamily{"valora:stream_events", "Events that have begun.", MetricType::Gauge, {}});

@@ -36,10 +36,15 @@ std::optional<HttpResponse> refuse_streams(const Service& service) {
 }
 
 OrderedJson counts_json(const streams::StreamCounts& counts) {
-  return {{"frames", counts.frames.came},    {"dropped", counts.frames.dropped},
-          {"answered", counts.answered},     {"skipped", counts.skipped},
-          {"failed", counts.failed},         {"events", counts.events},
-          {"reconnects", counts.reconnects}, {"lag", counts.lag}};
+  return {{"frames", counts.frames.came},
+          {"dropped", counts.frames.dropped},
+          {"answered", counts.answered},
+          {"skipped", counts.skipped},
+          {"still", counts.still},
+          {"failed", counts.failed},
+          {"events", counts.events},
+          {"reconnects", counts.reconnects},
+          {"lag", counts.lag}};
 }
 
 OrderedJson stream_json(const Service& service, streams::Stream& stream) {
