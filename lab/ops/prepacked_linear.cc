@@ -44,7 +44,7 @@ bool OnednnBytes::supported() {
 }
 
 OnednnBytes::OnednnBytes(const at::Tensor& w, int64_t tokens, double largest_input)
-    : input_scale_(largest_input / 127) {
+    : input_scale_(largest_input / 63) {
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("onednn::qlinear_prepack", "");
   scales_ = w.abs().amax(1) / 127;
@@ -56,10 +56,10 @@ OnednnBytes::OnednnBytes(const at::Tensor& w, int64_t tokens, double largest_inp
 at::Tensor OnednnBytes::product(const at::Tensor& x) const {
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("onednn::qlinear_pointwise", "");
-  constexpr int64_t kZero = 128;
+  constexpr int64_t kZero = 64;  // 7 bits, as libtorch rounds: with 8, sums saturate on AVX2
   const at::Tensor integers = x.mul(1 / input_scale_).add_(kZero).round_().to(at::kByte);
   return call(op, {integers, input_scale_, kZero, packed_, scales_, zeros_, c10::IValue(), 1.0,
-                   int64_t{0}, at::kBFloat16, "none", c10::List<std::optional<at::Scalar>>(), ""});
+                   int64_t{0}, at::kFloat, "none", c10::List<std::optional<at::Scalar>>(), ""});
 }
 
 }  // namespace valora::bench

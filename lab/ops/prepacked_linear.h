@@ -18,7 +18,8 @@ class OnednnBytes {
   static bool supported();
   // w: [out, in] in fp32.
   OnednnBytes(const at::Tensor& w, int64_t tokens, double largest_input);
-  // x: [tokens, in] in fp32 or bf16 → [tokens, out] in bf16.
+  // x: [tokens, in] in fp32 or bf16 → [tokens, out] in fp32: oneDNN writes bf16 by its reference
+  // loop on AVX2.
   at::Tensor product(const at::Tensor& x) const;
 
  private:

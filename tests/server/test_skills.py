@@ -91,7 +91,7 @@ def test_prefix_of_activated_skills_is_computed_once(activated):
             "temperature": 0, "max_tokens": 6, "ignore_eos": True}
     names = [f"skill-{i}" for i in range(8)]
     listed = {card["name"]: card["activated"] for card in json.loads(activated.request("GET", "/v1/lora_adapters")[1])["data"]}
-    assert listed == {name: True for name in names} | {"plain": False}
+    assert listed == dict.fromkeys(names, True) | {"plain": False}
     whole = activated.post("/v1/chat/completions", body | {"skills": [*names, "plain"]})["skills"]
     tokens = whole["plain"]["usage"]["prompt_tokens"]
     assert tokens > 64

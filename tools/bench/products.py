@@ -2,8 +2,9 @@
 
     tools/bench/products.py --isa avx2 --openvino path/to/python --llama path/to/test-backend-ops
 
-Interleaved rounds in a drawn order, medians. Every program reads weights that exceed the caches. --isa sets VALORA_ISA and, for
-avx2, ONEDNN_MAX_CPU_ISA, which OpenVINO obeys, too; test-backend-ops must be built for it (-DGGML_NATIVE=OFF -DGGML_AVX512=OFF)."""
+Interleaved rounds in a drawn order, medians. Every program reads weights that exceed the caches. --isa sets VALORA_ISA and
+libtorch's ONEDNN_MAX_CPU_ISA; test-backend-ops must be built for it (-DGGML_NATIVE=OFF -DGGML_AVX2=ON …), and has no repacked weights.
+OpenVINO always uses all that the CPU has."""
 
 import argparse
 import json
@@ -40,6 +41,7 @@ def of_valora(arguments, environment):
 
 
 def of_openvino(arguments, environment):
+    environment = {key: value for key, value in environment.items() if key != "ONEDNN_MAX_CPU_ISA"}
     seconds = json.loads(output_of([arguments.openvino, HERE / "peer_openvino_products.py", str(arguments.threads), str(INPUTS), str(OUTPUTS),
                                     *map(str, TOKENS)], environment))
     return {(f"OpenVINO {name}", int(n)): 2 * INPUTS * OUTPUTS * int(n) / value for name, of in seconds.items() for n, value in of.items()}, {}
