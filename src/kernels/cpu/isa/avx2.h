@@ -201,14 +201,15 @@ struct Avx2Ints {
 };
 
 // The ByteVectors.
-// 4 bits: vpmaddubsw adds pairs of products in 16 bits, where eight sums fit without overflow. 8
-// bits: inputs and weights have 16 bits for vpmaddwd; the even bytes of the weights are widened by
-// a mask and the odd ones by a shift.
+// 4 bits: vpmaddubsw adds pairs of products in 16 bits, where eight of them fit without overflow,
+// after a start of up to 4 times the sum of all inputs, too. 8 bits: inputs and weights have 16
+// bits for vpmaddwd; the even bytes of the weights are widened by a mask and the odd ones by a
+// shift.
 struct Avx2Bytes : Avx2Floats {
   static constexpr int kTileSums = 5;
-  static constexpr int kBlockSums = 0;
-  template <int BITS>
-  static constexpr bool kStarts = BITS == 8;  // a start value would overflow 16 bits
+  static constexpr int kBlockSums = 5;
+  template <int>
+  static constexpr bool kStarts = true;
   template <int BITS>
   static constexpr int64_t kMostSpan = BITS == 4 ? 32 : 1 << 14;
   template <int BITS>
@@ -219,7 +220,13 @@ struct Avx2Bytes : Avx2Floats {
   using Weights = Ints;
 
   static Ints no_ints() { return Ints::of(0); }
-  static Ints ints_from(int32_t sum) { return Ints::of(sum); }
+  template <int BITS>
+  static Ints ints_from(int32_t sum) {
+    if constexpr (BITS == 8) return Ints::of(sum);
+    // Half of it, a multiple of Packed<4>::kMiddle, in each of an output's two sums.
+    const __m256i half = _mm256_set1_epi16(static_cast<int16_t>(sum / 2));
+    return {half, half};
+  }
   template <int BITS, int STEP>
   static Weights weights(const uint8_t* chunk) {
     const auto* words = reinterpret_cast<const __m256i*>(chunk + (BITS == 8 ? STEP / 2 * 64 : 0));

@@ -23,7 +23,10 @@ struct AvxVnniBytes : Avx2Bytes {
   template <int>
   static constexpr int kOffset = 0;
 
-  static Ints ints_from(int32_t sum) { return Ints::of(sum); }
+  template <int>
+  static Ints ints_from(int32_t sum) {
+    return Ints::of(sum);
+  }
   template <int BITS, int STEP>
   static Weights weights(const uint8_t* chunk) {
     if constexpr (BITS == 4) return Avx2Bytes::weights<4, STEP>(chunk);

@@ -47,7 +47,10 @@ struct NeonMixedBytes : NeonBytes {
   template <int>
   static constexpr int kOffset = 0;
 
-  static Ints ints_from(int32_t sum) { return Ints::of(sum); }
+  template <int>
+  static Ints ints_from(int32_t sum) {
+    return Ints::of(sum);
+  }
   template <int BITS, int STEP>
   static Weights weights(const uint8_t* chunk) {
     return unsigned_weights<BITS, STEP>(chunk);

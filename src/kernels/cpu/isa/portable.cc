@@ -176,6 +176,7 @@ struct PortableBytes : PortableFloats {
   };
 
   static Ints no_ints() { return {}; }
+  template <int>
   static Ints ints_from(int32_t sum) {
     Ints ints;
     for (FourIntegers& part : ints.part) part = FourIntegers{} + sum;

@@ -26,7 +26,10 @@ struct VnniBytes : Avx512Floats {
 
   static void store(float* p, int64_t count, Sums sums) { store_floats(p, count, sums); }
   static Ints no_ints() { return _mm512_setzero_si512(); }
-  static Ints ints_from(int32_t sum) { return _mm512_set1_epi32(sum); }
+  template <int>
+  static Ints ints_from(int32_t sum) {
+    return _mm512_set1_epi32(sum);
+  }
   template <int BITS, int STEP>
   static Weights weights(const uint8_t* chunk) {
     if constexpr (BITS == 4) {

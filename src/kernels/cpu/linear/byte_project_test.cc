@@ -167,6 +167,35 @@ TEST_P(ByteProjections, LargestIntegersDoNotOverflow) {
   }
 }
 
+// Inputs of one sign for some of an output's partial sums, and of the other for the rest: those
+// that start at what the zero-point subtracts have the least room then.
+TEST_P(ByteProjections, StartedSumsDoNotOverflow) {
+  constexpr int64_t kInputs = 64, kGroup = 32;
+  for (const int bits : {4, 8})
+    for (const int value : {0, (1 << bits) - 1})
+      for (const float x_of_first : {127.f, -127.f})
+        for (const int64_t period : {2, 4, 8}) {
+          IntegerPanels w = integer_layout(16, kInputs, bits, kGroup, false, false);
+          w.input_block = kGroup;
+          std::vector<uint8_t> values(16 * kInputs), bytes(integer_bytes(w));
+          std::vector<float> scales(16 * kInputs / kGroup, 1), x(kInputs), y(16);
+          float expected = 0;
+          for (int64_t i = 0; i < kInputs; ++i) {
+            const bool first = i % period < period / 2;
+            x[i] = first ? x_of_first : -x_of_first;
+            for (int64_t o = 0; o < 16; ++o)
+              values[o * kInputs + i] = static_cast<uint8_t>(first ? (1 << bits) - 1 : value);
+            expected += x[i] * static_cast<float>(values[i] - (1 << (bits - 1)));
+          }
+          pack_integers(w, values.data(), {scales.data()}, bytes.data(), serial_for);
+          w.data = bytes.data();
+          const Slice<float> slice{{nullptr, 16, kInputs}, nullptr, y.data(), nullptr, 16, -1, &w};
+          project<float>(x.data(), 1, kInputs, {&slice, 1}, {}, std::nullopt, serial_for);
+          for (const float sum : y)
+            EXPECT_FLOAT_EQ(sum, expected) << bits << " " << value << " " << period;
+        }
+}
+
 TEST_P(ByteProjections, PartialRowUsesLargestOfWholeRow) {
   EqualWeights weights(8, 40, 40, 129, 128);
   weights.w.input_block = 40;

@@ -7,8 +7,8 @@
 //   kBlockSums              kTileSums of tiles with sums per block (byte_tile); 0: no such tiles
 //   Ints                    sums of integers for 16 outputs
 //   no_ints()
-//   kStarts<BITS>           true if ints_from(sum) starts all sums at `sum`, and weights<> are
-//                           values without an offset
+//   kStarts<BITS>           true if ints_from<BITS>(sum) starts all sums at `sum`, and weights<>
+//                           are values without an offset
 //   kMostSpan<BITS>         most inputs per span for which Ints do not overflow
 //   kInputBytes<BITS>       bytes per input; each step takes 4 bytes of a row
 //   kOffset<BITS>           weights are stored as values plus this
@@ -52,6 +52,35 @@ inline __attribute__((always_inline)) void dot_chunk(typename V::Ints (&ints)[RO
   (step(std::integral_constant<int, STEPS>()), ...);
 }
 
+// Chunks per span, if the sums have so little room that most spans are as short.
+inline constexpr int64_t kUnrolledChunks = 4;
+template <typename V, int BITS>
+inline constexpr bool kShortSpans = V::template kMostSpan<BITS> == kUnrolledChunks * kChunkInputs;
+
+// A whole short span. Not inlined: among the other values of a tile g++ keeps the sums in memory.
+template <typename V, int BITS, int ROWS, int PANELS>
+__attribute__((noinline)) void dot_short_span(typename V::Ints (&ints)[ROWS][PANELS],
+                                              const uint8_t* const* chunks, int64_t offset,
+                                              const uint8_t* x, int64_t ldx) {
+  constexpr int kInputBytes = V::template kInputBytes<BITS>;
+  constexpr int64_t kChunkBytes = kPanelOutputs * Packed<BITS>::kBits;
+  constexpr auto kSteps =
+      std::make_integer_sequence<int, static_cast<int>(kChunkInputs) * kInputBytes / 4>();
+  typename V::Ints sums[ROWS][PANELS];
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < PANELS; ++j) sums[i][j] = ints[i][j];
+#pragma GCC unroll 4
+  for (int64_t c = 0; c < kUnrolledChunks; ++c)
+    dot_chunk<V, BITS>(sums, chunks, offset + c * kChunkBytes, x + c * kChunkInputs * kInputBytes,
+                       ldx, kSteps);
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < PANELS; ++j) ints[i][j] = sums[i][j];
+}
+
 // The zero-point to subtract from all weights of a tile, as its kernel reads them.
 template <typename V, int BITS>
 int middle_of(const IntegerPanels& w) {
@@ -68,7 +97,7 @@ inline __attribute__((always_inline)) void start_span(const ByteProduct& p,
   for (int i = 0; i < ROWS; ++i) {
     typename V::Ints start = V::no_ints();
     if constexpr (V::template kStarts<BITS>)
-      start = V::ints_from(p.rows.starts[(place.row + i) * p.rows.spans + span]);
+      start = V::template ints_from<BITS>(p.rows.starts[(place.row + i) * p.rows.spans + span]);
 #pragma GCC unroll 4
     for (int j = 0; j < PANELS; ++j) ints[i][j] = start;
   }
@@ -149,6 +178,11 @@ void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
     typename V::Ints ints[ROWS][PANELS];
     start_span<V, BITS>(p, place, span, ints);
     next.fetch_scales(group);
+    if (kShortSpans<V, BITS> && end - c == kUnrolledChunks) {
+      dot_short_span<V, BITS>(ints, chunks, c * kChunkBytes, x + c * kChunkInputs * kInputBytes,
+                              ldx);
+      for (; c < end; ++c) next.fetch_chunk();
+    }
     for (; c < end; ++c) {
       next.fetch_chunk();
       dot_chunk<V, BITS>(ints, chunks, c * kChunkBytes, x + c * kChunkInputs * kInputBytes, ldx,
