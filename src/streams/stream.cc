@@ -110,9 +110,9 @@ Result<int64_t> Stream::push(std::string bytes) {
   frame.clock = frame.time;
   frame.type = type_of(bytes);
   frame.bytes = std::move(bytes);
-  const FramePtr kept = window_.push(std::move(frame));
+  // Before the frame, whose answer may come at once.
   if (state() == StreamState::kWaiting) set_state(StreamState::kRunning, "");
-  return kept->id;
+  return window_.push(std::move(frame))->id;
 }
 
 void Stream::set_state(StreamState state, const std::string& reason, bool as_event) {
