@@ -208,7 +208,6 @@ struct Avx2Ints {
 struct Avx2Bytes : Avx2Floats {
   static constexpr int kTileSums = 5;
   static constexpr int kBlockSums = 5;
-  template <int>
   static constexpr bool kStarts = true;
   template <int BITS>
   static constexpr int64_t kMostSpan = BITS == 4 ? 32 : 1 << 14;

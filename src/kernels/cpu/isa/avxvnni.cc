@@ -15,14 +15,9 @@ namespace {
 struct AvxVnniBytes : Avx2Bytes {
   static constexpr int kTileSums = 6;
   template <int>
-  static constexpr bool kStarts = true;
-  template <int>
   static constexpr int64_t kMostSpan = 1 << 14;
   template <int>
   static constexpr int kInputBytes = 1;
-  template <int>
-  static constexpr int kOffset = 0;
-
   template <int>
   static Ints ints_from(int32_t sum) {
     return Ints::of(sum);

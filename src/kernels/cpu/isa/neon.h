@@ -219,7 +219,6 @@ struct NeonInts {
 // are stored unsigned, so they get an offset.
 struct NeonBytes : NeonFloats {
   static constexpr int kBlockSums = 0;
-  template <int>
   static constexpr bool kStarts = false;
   template <int>
   static constexpr int64_t kMostSpan = 1 << 14;

@@ -42,7 +42,6 @@ struct NeonBf16 : NeonFloats {
 
 // One usdot takes weights as they are stored.
 struct NeonMixedBytes : NeonBytes {
-  template <int>
   static constexpr bool kStarts = true;
   template <int>
   static constexpr int kOffset = 0;

@@ -157,7 +157,6 @@ struct PortableFloat : PortableFloats {
 
 struct PortableBytes : PortableFloats {
   static constexpr int kBlockSums = 2;
-  template <int>
   static constexpr bool kStarts = true;
   template <int>
   static constexpr int64_t kMostSpan = 1 << 14;

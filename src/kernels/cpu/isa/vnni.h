@@ -13,7 +13,6 @@ struct VnniBytes : Avx512Floats {
   static constexpr int kTileSums = 12;
   // 8 integer and 2 × 8 fp32 sums fit into registers.
   static constexpr int kBlockSums = 8;
-  template <int>
   static constexpr bool kStarts = true;
   template <int>
   static constexpr int64_t kMostSpan = 1 << 14;

@@ -7,7 +7,7 @@
 //   kBlockSums              kTileSums of tiles with sums per block (byte_tile); 0: no such tiles
 //   Ints                    sums of integers for 16 outputs
 //   no_ints()
-//   kStarts<BITS>           true if ints_from<BITS>(sum) starts all sums at `sum`, and weights<>
+//   kStarts                 true if ints_from<BITS>(sum) starts all sums at `sum`, and weights<>
 //                           are values without an offset
 //   kMostSpan<BITS>         most inputs per span for which Ints do not overflow
 //   kInputBytes<BITS>       bytes per input; each step takes 4 bytes of a row
@@ -96,7 +96,7 @@ inline __attribute__((always_inline)) void start_span(const ByteProduct& p,
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i) {
     typename V::Ints start = V::no_ints();
-    if constexpr (V::template kStarts<BITS>)
+    if constexpr (V::kStarts)
       start = V::template ints_from<BITS>(p.rows.starts[(place.row + i) * p.rows.spans + span]);
 #pragma GCC unroll 4
     for (int j = 0; j < PANELS; ++j) ints[i][j] = start;
@@ -110,7 +110,7 @@ inline __attribute__((always_inline)) void add_span(const ByteProduct& p, const 
                                                     int64_t span, int64_t group,
                                                     typename V::Ints (&ints)[ROWS][PANELS],
                                                     typename V::Sums (&totals)[ROWS][PANELS]) {
-  const int middle = V::template kStarts<BITS> ? 0 : middle_of<V, BITS>(p.w);
+  const int middle = V::kStarts ? 0 : middle_of<V, BITS>(p.w);
   const int64_t at = place.row * p.rows.spans + span;
 #pragma GCC unroll 4
   for (int j = 0; j < PANELS; ++j) {
@@ -252,8 +252,7 @@ template <typename V>
 consteval ByteKernels byte_kernels_of() {
   return {multiply_bytes_on<V>,
           per_bits<int64_t>([](auto bits) { return V::template kMostSpan<bits>; }),
-          per_bits<int>([](auto bits) { return V::template kInputBytes<bits>; }),
-          per_bits<bool>([](auto bits) { return V::template kStarts<bits>; })};
+          per_bits<int>([](auto bits) { return V::template kInputBytes<bits>; }), V::kStarts};
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ struct ByteKernels {
   void (*multiply)(const ByteProduct& product);
   PerBits<int64_t> most_span;  // inputs per span, by the bits of the weights
   PerBits<int> input_bytes;
-  PerBits<bool> starts;  // sums of integers can start at ByteRows::starts
+  bool starts;  // sums of integers can start at ByteRows::starts
 };
 
 // The best kernels that isa() allows.

@@ -221,7 +221,7 @@ ByteForm byte_form(const IntegerPanels& w, const ByteKernels& kernels) {
           both < all ? largest_part(both, most) : std::min(all, most),
           w.bits,
           kernels.input_bytes[w.bits],
-          kernels.starts[w.bits] && !w.zeros ? -usual_zero(w) : 0,
+          kernels.starts && !w.zeros ? -usual_zero(w) : 0,
           w.row_rounding};
 }
 
