@@ -21,14 +21,16 @@ class ByteProjections : public OnEachIsa {
  protected:
   static void expect_all(Case c, int64_t group, int64_t block) {
     for (const int bits : {4, 8})
-      for (const auto& [zeros, minimums] :
-           {std::pair(false, false), {true, false}, {false, true}}) {
+      for (const auto& [float_scales, zeros, minimums] : {std::tuple(false, false, false),
+                                                          {true, false, false},
+                                                          {true, true, false},
+                                                          {false, false, true}}) {
         c.bits = bits;
         c.group = group;
         c.input_block = block;
         c.zeros = zeros;
         c.minimums = minimums;
-        c.float_scales = zeros;
+        c.float_scales = float_scales;
         expect_projection<bf16>(c);
         expect_projection<float>(c);
         if (HasFatalFailure()) return;

@@ -53,33 +53,9 @@ inline __attribute__((always_inline)) void dot_chunk(typename V::Ints (&ints)[RO
 }
 
 // Chunks per span, if the sums have so little room that most spans are as short.
-inline constexpr int64_t kUnrolledChunks = 4;
+inline constexpr int kUnrolledChunks = 4;
 template <typename V, int BITS>
 inline constexpr bool kShortSpans = V::template kMostSpan<BITS> == kUnrolledChunks * kChunkInputs;
-
-// A whole short span. Not inlined: among the other values of a tile g++ keeps the sums in memory.
-template <typename V, int BITS, int ROWS, int PANELS>
-__attribute__((noinline)) void dot_short_span(typename V::Ints (&ints)[ROWS][PANELS],
-                                              const uint8_t* const* chunks, int64_t offset,
-                                              const uint8_t* x, int64_t ldx) {
-  constexpr int kInputBytes = V::template kInputBytes<BITS>;
-  constexpr int64_t kChunkBytes = kPanelOutputs * Packed<BITS>::kBits;
-  constexpr auto kSteps =
-      std::make_integer_sequence<int, static_cast<int>(kChunkInputs) * kInputBytes / 4>();
-  typename V::Ints sums[ROWS][PANELS];
-#pragma GCC unroll 16
-  for (int i = 0; i < ROWS; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < PANELS; ++j) sums[i][j] = ints[i][j];
-#pragma GCC unroll 4
-  for (int64_t c = 0; c < kUnrolledChunks; ++c)
-    dot_chunk<V, BITS>(sums, chunks, offset + c * kChunkBytes, x + c * kChunkInputs * kInputBytes,
-                       ldx, kSteps);
-#pragma GCC unroll 16
-  for (int i = 0; i < ROWS; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < PANELS; ++j) ints[i][j] = sums[i][j];
-}
 
 // The zero-point to subtract from all weights of a tile, as its kernel reads them.
 template <typename V, int BITS>
@@ -104,8 +80,8 @@ inline __attribute__((always_inline)) void start_span(const ByteProduct& p,
 }
 
 // totals += (ints - zero · sum of q) · scale of w + minimum · sum of q, for one span; each term
-// times the scale of x unless SCALED is false.
-template <typename V, int BITS, bool SCALED, int ROWS, int PANELS>
+// times the scale of x unless SCALED is false. PLAIN: the weights have scales in bf16 alone.
+template <typename V, int BITS, bool SCALED, bool PLAIN, int ROWS, int PANELS>
 inline __attribute__((always_inline)) void add_span(const ByteProduct& p, const IntegerPlace& place,
                                                     int64_t span, int64_t group,
                                                     typename V::Ints (&ints)[ROWS][PANELS],
@@ -114,17 +90,18 @@ inline __attribute__((always_inline)) void add_span(const ByteProduct& p, const 
   const int64_t at = place.row * p.rows.spans + span;
 #pragma GCC unroll 4
   for (int j = 0; j < PANELS; ++j) {
-    const typename V::Sums scales = group_scales<V>(p, place.panel + j, group);
+    const typename V::Sums scales = group_scales<V, PLAIN>(p, place.panel + j, group);
     typename V::Sums zeros = V::broadcast(static_cast<float>(middle));
-    if (p.w.zeros) zeros = group_zeros<V>(p, place.panel + j, group, V::template kOffset<BITS>);
+    if (!PLAIN && p.w.zeros)
+      zeros = group_zeros<V>(p, place.panel + j, group, V::template kOffset<BITS>);
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; ++i) {
       const int64_t row = at + i * p.rows.spans;
       typename V::Sums sum = V::template floats_of<BITS>(ints[i][j]);
-      if (middle != 0 || p.w.zeros) sum = V::scale_add(-p.rows.sums[row], zeros, sum);
+      if (middle != 0 || (!PLAIN && p.w.zeros)) sum = V::scale_add(-p.rows.sums[row], zeros, sum);
       V::add_product(totals[i][j], SCALED ? V::scale(p.rows.scales[row], scales) : scales, sum);
     }
-    if (!p.w.minimums) continue;
+    if (PLAIN || !p.w.minimums) continue;
     const typename V::Sums minimums = group_minimums<V>(p, place.panel + j, group);
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; ++i) {
@@ -151,20 +128,40 @@ inline __attribute__((always_inline)) void end_block(const ByteProduct& p,
     }
 }
 
+// Adds the products of a span's chunks. CHUNKS: how many, or 0 if only the range tells.
+template <typename V, int BITS, int CHUNKS, int ROWS, int PANELS>
+inline __attribute__((always_inline)) void dot_span(
+    typename V::Ints (&ints)[ROWS][PANELS], const uint8_t* const* chunks, const ChunkRange& range,
+    const uint8_t* x, int64_t ldx, NextPanels<PANELS, IntegerSource<V, BITS>::kChunkBytes>& next) {
+  constexpr int kInputBytes = V::template kInputBytes<BITS>;
+  constexpr auto kSteps =
+      std::make_integer_sequence<int, static_cast<int>(kChunkInputs) * kInputBytes / 4>();
+  const auto dot = [&](int64_t c) __attribute__((always_inline)) {
+    dot_chunk<V, BITS>(ints, chunks, c * IntegerSource<V, BITS>::kChunkBytes,
+                       x + c * kChunkInputs * kInputBytes, ldx, kSteps);
+  };
+  if constexpr (CHUNKS > 0) {
+    next.template fetch_chunks<CHUNKS>();
+#pragma GCC unroll 4
+    for (int i = 0; i < CHUNKS; ++i) dot(range.begin + i);
+  } else {
+    for (int64_t c = range.begin; c < range.end; ++c) {
+      next.fetch_chunks();
+      dot(c);
+    }
+  }
+}
+
 // BLOCKS: the spans of a block are added before their sum is multiplied by the scale of x, which
 // costs registers but saves a multiplication per span.
 template <typename V, int BITS, bool BLOCKS, int ROWS, int PANELS>
 void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
-  constexpr int kInputBytes = V::template kInputBytes<BITS>;
-  constexpr int64_t kChunkBytes = kPanelOutputs * Packed<BITS>::kBits;
-  constexpr auto kSteps =
-      std::make_integer_sequence<int, static_cast<int>(kChunkInputs) * kInputBytes / 4>();
   const int64_t all = chunks_of(p.w), ldx = p.rows.ldx, group_chunks = group_chunks_of(p),
                 span_chunks = p.rows.span / kChunkInputs;
   const uint8_t* x = p.rows.x + place.row * ldx;
   const uint8_t* chunks[PANELS];
   for (int j = 0; j < PANELS; ++j) chunks[j] = place.chunks[j];
-  NextPanels<PANELS> next(p, place);
+  NextPanels<PANELS, IntegerSource<V, BITS>::kChunkBytes> next(p, place);
   typename V::Sums totals[ROWS][PANELS], sums[BLOCKS ? ROWS : 1][BLOCKS ? PANELS : 1];
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
@@ -173,29 +170,36 @@ void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
       totals[i][j] = V::zero();
       if constexpr (BLOCKS) sums[i][j] = V::zero();
     }
-  for (int64_t c = 0, span = 0; c < all; ++span) {
-    const int64_t end = std::min(all, c + span_chunks), group = c / group_chunks;
+  // Counted: two divisions per span took 3 % of the time of one row.
+  int64_t span = 0, group = 0, group_end = group_chunks, block_left = p.rows.block_spans;
+  // Returns where the next span begins. CHUNKS: as of dot_span; PLAIN: as of add_span.
+  const auto run_span = [&]<int CHUNKS, bool PLAIN>(int64_t c) __attribute__((always_inline)) {
+    if (c == group_end) ++group, group_end += group_chunks;
+    const int64_t end = CHUNKS > 0 ? c + CHUNKS : std::min(all, c + span_chunks);
     typename V::Ints ints[ROWS][PANELS];
     start_span<V, BITS>(p, place, span, ints);
     next.fetch_scales(group);
-    if (kShortSpans<V, BITS> && end - c == kUnrolledChunks) {
-      dot_short_span<V, BITS>(ints, chunks, c * kChunkBytes, x + c * kChunkInputs * kInputBytes,
-                              ldx);
-      for (; c < end; ++c) next.fetch_chunk();
-    }
-    for (; c < end; ++c) {
-      next.fetch_chunk();
-      dot_chunk<V, BITS>(ints, chunks, c * kChunkBytes, x + c * kChunkInputs * kInputBytes, ldx,
-                         kSteps);
-    }
+    dot_span<V, BITS, CHUNKS>(ints, chunks, {c, end}, x, ldx, next);
     if constexpr (BLOCKS) {
-      add_span<V, BITS, false>(p, place, span, group, ints, sums);
-      if (c == all || (span + 1) % p.rows.block_spans == 0)
+      add_span<V, BITS, false, PLAIN>(p, place, span, group, ints, sums);
+      if (--block_left == 0 || end == all) {
         end_block<V>(p, place, span, sums, totals);
+        block_left = p.rows.block_spans;
+      }
     } else {
-      add_span<V, BITS, true>(p, place, span, group, ints, totals);
+      add_span<V, BITS, true, PLAIN>(p, place, span, group, ints, totals);
     }
+    ++span;
+    return end;
+  };
+  int64_t c = 0;
+  if constexpr (kShortSpans<V, BITS>) {
+    const int64_t last = span_chunks == kUnrolledChunks ? all - kUnrolledChunks : -1;
+    if (!p.w.zeros && !p.w.minimums && !p.w.float_scales)
+      while (c <= last) c = run_span.template operator()<kUnrolledChunks, true>(c);
+    while (c <= last) c = run_span.template operator()<kUnrolledChunks, false>(c);
   }
+  while (c < all) c = run_span.template operator()<0, false>(c);
   store_totals<V>(p, place, totals);
 }
 
@@ -211,7 +215,7 @@ inline constexpr int kByteSums = BLOCKS ? V::kBlockSums : V::kTileSums;
 template <typename V, int BITS, bool BLOCKS, int PANELS>
 int64_t byte_groups(const ByteProduct& p, int64_t panel) {
   constexpr int kSums = kByteSums<V, BLOCKS>;
-  if constexpr (PANELS > kSums) {
+  if constexpr (PANELS > most_panels(kSums)) {
     return panel;
   } else {
     static constexpr auto kTiles =
@@ -221,13 +225,16 @@ int64_t byte_groups(const ByteProduct& p, int64_t panel) {
 }
 
 // Uses the widest tile that takes all rows at once; with many rows, two panels if registers
-// suffice.
+// suffice. One row is limited by reading weights: of 8 bits fastest as one stream, unless tiles are
+// wide.
 template <typename V, int BITS, bool BLOCKS>
 void multiply_bytes_from(const ByteProduct& p) {
   constexpr int kSums = kByteSums<V, BLOCKS>;
   int64_t panel = p.panel_begin;
   if (4 * p.m <= kSums) panel = byte_groups<V, BITS, BLOCKS, 4>(p, panel);
-  if (2 * p.m <= kSums || kSums >= 8) panel = byte_groups<V, BITS, BLOCKS, 2>(p, panel);
+  const bool one_stream = p.m == 1 && BITS == 8 && most_panels(kSums) < 4;
+  if (!one_stream && (2 * p.m <= kSums || kSums >= 8))
+    panel = byte_groups<V, BITS, BLOCKS, 2>(p, panel);
   byte_groups<V, BITS, BLOCKS, 1>(p, panel);
 }
 

@@ -51,6 +51,9 @@ template <typename V>
 inline constexpr int64_t kRegisterRows =
     V::kTileSums >= 24 ? 4 * kMostIntegerRows : 2 * V::kTileSums;
 inline constexpr int64_t kMostFetchingBlocks = 4;
+// The most panels per tile, for a tile of this many sums: with few, the weights of four panels
+// leave no registers for them.
+constexpr int most_panels(int sums) { return sums >= 8 ? 4 : std::min(sums, 2); }
 
 struct IntegerPlace {
   int64_t row, panel;
@@ -68,7 +71,7 @@ inline __attribute__((always_inline)) const T* opaque(const T* p) {
 }
 
 // The prefetching of a tile: a part of the next panels per chunk.
-template <int PANELS>
+template <int PANELS, int64_t CHUNK_BYTES>
 class NextPanels {
  public:
   NextPanels(const IntegerOutputs& p, const IntegerPlace& place)
@@ -79,14 +82,19 @@ class NextPanels {
         scale_bytes_(kPanelOutputs * (p.w.float_scales ? 4 : 2)) {
     for (int j = 0; j < PANELS; ++j) panels_[j] = place.next[j];
   }
-  inline __attribute__((always_inline)) void fetch_chunk() {
+  template <int CHUNKS = 1>
+  inline __attribute__((always_inline)) void fetch_chunks() {
     if (!active_) return;
 #pragma GCC unroll 4
-    for (int j = 0; j < PANELS; ++j) {
-      __builtin_prefetch(panels_[j] + at_, 0, 2);
-      if (step_ > kLine) __builtin_prefetch(panels_[j] + at_ + kLine, 0, 2);
+    for (int c = 0; c < CHUNKS; ++c) {
+#pragma GCC unroll 4
+      for (int j = 0; j < PANELS; ++j) {
+        __builtin_prefetch(panels_[j] + at_, 0, 2);
+        if (CHUNK_BYTES > kLine && step_ > kLine)
+          __builtin_prefetch(panels_[j] + at_ + kLine, 0, 2);
+      }
+      at_ += step_;
     }
-    at_ += step_;
   }
   inline __attribute__((always_inline)) void fetch_scales(int64_t group) {
     if (!active_) return;
@@ -122,13 +130,15 @@ inline __attribute__((always_inline)) void multiply_chunk(
   (step(std::integral_constant<int, I>()), ...);
 }
 
-template <typename V>
+// BF16: it is known that no scales are fp32.
+template <typename V, bool BF16 = false>
 inline __attribute__((always_inline)) typename V::Sums group_scales(const IntegerOutputs& p,
                                                                     int64_t panel, int64_t group) {
   const uint8_t* scales = p.w.data + panel * p.w.panel_bytes + p.w.scales_at;
   const int64_t at = group * kPanelOutputs;
-  return p.w.float_scales ? V::load(reinterpret_cast<const float*>(scales) + at, kPanelOutputs)
-                          : V::load(reinterpret_cast<const bf16*>(scales) + at, kPanelOutputs);
+  return !BF16 && p.w.float_scales
+             ? V::load(reinterpret_cast<const float*>(scales) + at, kPanelOutputs)
+             : V::load(reinterpret_cast<const bf16*>(scales) + at, kPanelOutputs);
 }
 
 // A group's zero-points, relative to the values that the kernel decodes.
@@ -226,7 +236,7 @@ void integer_tile(const IntegerProduct& p, const IntegerPlace& place) {
     for (int j = 0; j < PANELS; ++j) totals[i][j] = V::zero();
   const uint8_t* chunks[PANELS];
   for (int j = 0; j < PANELS; ++j) chunks[j] = place.chunks[j];
-  NextPanels<PANELS> next(p, place);
+  NextPanels<PANELS, S::kChunkBytes> next(p, place);
   for (int64_t c = 0, group = 0; c < all; ++group) {
     const int64_t end = std::min(all, (group + 1) * group_chunks);
     typename V::Sums sums[ROWS][PANELS * kChains];
@@ -236,7 +246,7 @@ void integer_tile(const IntegerProduct& p, const IntegerPlace& place) {
       for (int j = 0; j < PANELS * kChains; ++j) sums[i][j] = V::zero();
     next.fetch_scales(group);
     for (; c < end; ++c) {
-      next.fetch_chunk();
+      next.fetch_chunks();
       multiply_chunk<V, S, kChains>(sums, chunks, c * S::kChunkBytes, rows, c * kChunkInputs,
                                     kSteps);
     }
@@ -293,7 +303,7 @@ int64_t run_tiles(const Product& p,
 // MOST: the most rows of p that it is called for.
 template <typename V, typename S, int PANELS, int MOST = kMostIntegerRows>
 int64_t integer_groups(const IntegerProduct& p, int64_t panel) {
-  if constexpr (PANELS > kIntegerSums<V>) {
+  if constexpr (PANELS > most_panels(kIntegerSums<V>)) {
     return panel;
   } else {
     constexpr size_t kRows = std::min(MOST, kIntegerSums<V> / PANELS);
@@ -313,7 +323,7 @@ void multiply_from(const IntegerProduct& p) {
   integer_groups<V, S, 1>(p, panel);
 }
 
-// The same for at most ROWS rows, which a tile of four panels takes at once.
+// The same for at most ROWS rows.
 template <typename V, typename S, int ROWS>
 void multiply_few_from(const IntegerProduct& p) {
   static_assert(4 * ROWS <= kIntegerSums<V>);
