@@ -19,13 +19,6 @@ namespace {
 
 constexpr const char* kKeyVariable = "VALORA_TEACHER_API_KEY";
 
-const char* image_type(std::string_view bytes) {
-  if (bytes.starts_with("\x89PNG")) return "image/png";
-  if (bytes.starts_with("GIF8")) return "image/gif";
-  if (bytes.starts_with("RIFF")) return "image/webp";
-  return "image/jpeg";
-}
-
 // Remote endpoints cannot read local files, so media are sent as data: URLs.
 Result<std::string> data_url(const Medium& medium) {
   const media::Limits limits;
@@ -36,7 +29,8 @@ Result<std::string> data_url(const Medium& medium) {
   }
   VALORA_TRY(bytes,
              read_file(medium.files.front(), video ? limits.max_video_bytes : limits.max_bytes));
-  return std::string("data:") + (video ? "video/mp4" : image_type(bytes)) + ";base64," +
+  const std::span as_bytes(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  return std::string("data:") + (video ? "video/mp4" : media::image_type(as_bytes)) + ";base64," +
          encode_base64(bytes);
 }
 

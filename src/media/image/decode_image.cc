@@ -17,6 +17,7 @@ bool starts_with(ByteSpan bytes, std::string_view prefix, size_t offset = 0) {
 struct Decoder {
   Result<StoredImage> (*decode)(ByteSpan, const Limits&);
   Result<StoredSize> (*size)(ByteSpan, const Limits&);
+  const char* type;
 };
 
 constexpr char kRemedy[] = "send JPEG, PNG, WebP, GIF, HEIC, AVIF, BMP or TIFF";
@@ -25,12 +26,25 @@ constexpr char kRemedy[] = "send JPEG, PNG, WebP, GIF, HEIC, AVIF, BMP or TIFF";
 std::optional<Decoder> decoder_of_brands(ByteSpan bytes) {
   const std::vector<std::string_view> brands = file_brands(bytes);
   for (const std::string_view brand : brands) {
-    if (brand == "avif" || brand == "avis") return Decoder{decode_avif, avif_size};
+    if (brand == "avif" || brand == "avis") return Decoder{decode_avif, avif_size, "image/avif"};
     for (const char* heic : {"heic", "heix", "heim", "heis", "hevc", "hevx"})
-      if (brand == heic) return Decoder{decode_heic, heic_size};
+      if (brand == heic) return Decoder{decode_heic, heic_size, "image/heic"};
   }
-  if (!brands.empty() && brands[0] == "mif1") return Decoder{decode_heic, heic_size};
+  if (!brands.empty() && brands[0] == "mif1") return Decoder{decode_heic, heic_size, "image/heic"};
   return {};
+}
+
+std::optional<Decoder> known_decoder(ByteSpan bytes) {
+  if (starts_with(bytes, "\xff\xd8\xff") && !starts_with(bytes, "\xf7", 3))
+    return Decoder{decode_jpeg, jpeg_size, "image/jpeg"};
+  if (starts_with(bytes, "\x89PNG\r\n\x1a\n")) return Decoder{decode_png, png_size, "image/png"};
+  if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8))
+    return Decoder{decode_webp, webp_size, "image/webp"};
+  if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a"))
+    return Decoder{decode_gif, gif_size, "image/gif"};
+  if (is_bmp(bytes)) return Decoder{decode_bmp, bmp_size, "image/bmp"};
+  if (is_tiff(bytes)) return Decoder{decode_tiff, tiff_size, "image/tiff"};
+  return decoder_of_brands(bytes);
 }
 
 Result<Decoder> decoder_of(ByteSpan bytes, const Limits& limits) {
@@ -40,16 +54,7 @@ Result<Decoder> decoder_of(ByteSpan bytes, const Limits& limits) {
                  fmt::format("the image of {} bytes is over the limit of {} bytes", bytes.size(),
                              limits.max_bytes),
                  {}};
-  if (starts_with(bytes, "\xff\xd8\xff") && !starts_with(bytes, "\xf7", 3))
-    return Decoder{decode_jpeg, jpeg_size};
-  if (starts_with(bytes, "\x89PNG\r\n\x1a\n")) return Decoder{decode_png, png_size};
-  if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8))
-    return Decoder{decode_webp, webp_size};
-  if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a"))
-    return Decoder{decode_gif, gif_size};
-  if (is_bmp(bytes)) return Decoder{decode_bmp, bmp_size};
-  if (is_tiff(bytes)) return Decoder{decode_tiff, tiff_size};
-  if (const auto found = decoder_of_brands(bytes)) return *found;
+  if (const auto found = known_decoder(bytes)) return *found;
   const std::string name = other_format(bytes);
   if (!name.empty()) return invalid(fmt::format("the image is {}: {}", name, kRemedy));
   return invalid(fmt::format("the image is not of a known format: {}", kRemedy));
@@ -76,6 +81,11 @@ Image blank_image(int64_t width, int64_t height) {
   Image image{static_cast<int>(width), static_cast<int>(height), {}};
   image.rgb.resize(size_t(width) * size_t(height) * 3);
   return image;
+}
+
+std::string image_type(std::span<const uint8_t> bytes) {
+  const auto decoder = known_decoder(bytes);
+  return decoder ? decoder->type : "application/octet-stream";
 }
 
 Result<Image> decode_image(std::span<const uint8_t> bytes, const Limits& limits) {

@@ -37,6 +37,10 @@ struct Limits {
 // kInvalidArgument with the reason, which names other formats.
 Result<Image> decode_image(std::span<const uint8_t> bytes, const Limits& limits);
 
+// The media type of a picture that decode_image() takes, by its first bytes:
+// "application/octet-stream" for anything else.
+std::string image_type(std::span<const uint8_t> bytes);
+
 struct ImageSize {
   int width = 0;
   int height = 0;

@@ -33,6 +33,15 @@ TEST(DecodeImage, LosslessFormatsRoundTrip) {
   EXPECT_EQ(gif->rgb, (std::vector<uint8_t>{255, 0, 0, 0, 255, 0}));
 }
 
+TEST(ImageType, IsThatOfTheDecoder) {
+  const Image picture = make_picture(4, 4);
+  EXPECT_EQ(image_type(encode_png(picture)), "image/png");
+  EXPECT_EQ(image_type(encode_jpeg(picture)), "image/jpeg");
+  EXPECT_EQ(image_type(Bytes{'R', 'I', 'F', 'F', 4, 0, 0, 0, 'W', 'A', 'V', 'E'}),
+            "application/octet-stream");
+  EXPECT_EQ(image_type({}), "application/octet-stream");
+}
+
 TEST(DecodeImage, RefusesOtherFormats) {
   const std::string text = "This is a text file and no picture at all.";
   EXPECT_EQ(decode_image(Bytes(text.begin(), text.end()), Limits{}).error().code,
@@ -93,6 +102,27 @@ TEST(DecodeImage, RefusesJpegWithMissingData) {
     append(bytes, {0xff, 0xd9});  // a valid end marker after half of the data
     EXPECT_FALSE(decode_image(bytes, Limits{}).ok());
   }
+}
+
+// Cameras leave out the standard tables of MJPEG.
+TEST(DecodeImage, TakesJpegWithoutHuffmanTables) {
+  const Bytes whole = encode_jpeg(make_picture(64, 48));
+  Bytes bytes(whole.begin(), whole.begin() + 2);
+  size_t at = 2;
+  int left_out = 0;
+  while (whole[at + 1] != 0xda) {
+    const size_t length = 2 + size_t{whole[at + 2]} * 256 + whole[at + 3];
+    if (whole[at + 1] == 0xc4)
+      ++left_out;
+    else
+      bytes.insert(bytes.end(), whole.begin() + at, whole.begin() + at + length);
+    at += length;
+  }
+  bytes.insert(bytes.end(), whole.begin() + at, whole.end());
+  ASSERT_GT(left_out, 0);
+  const auto expected = decode_image(whole, Limits{}), decoded = decode_image(bytes, Limits{});
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  EXPECT_EQ(decoded->rgb, expected->rgb);
 }
 
 TEST(DecodeImage, RefusesJpegWithTooManyScans) {
