@@ -61,7 +61,7 @@ struct EngineStats {
   size_t media_bytes = 0, media_entries = 0;     // of the cache of prepared media
   uint64_t visual_queries = 0, visual_hits = 0;  // lookups of visual embeddings
   size_t visual_bytes = 0, visual_entries = 0;   // of the cache of visual embeddings
-  uint64_t visuals_encoded = 0;                  // images and videos encoded by the vision tower
+  uint64_t visuals_encoded = 0;                  // images, videos and parts of them (VisualInput)
   double visual_seconds = 0;                     // spent encoding them
   std::vector<std::string> running_adapters, waiting_adapters;
   std::vector<TenantService> tenants;  // of all requests so far, by GenerateRequest::tenant

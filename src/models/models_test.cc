@@ -466,7 +466,7 @@ TEST(VisualBatch, SegmentsCoverItemRows) {
 TEST(VisualBatch, WrongPatchSizeIsRefused) {
   media::VisualInput input = grid(1, 1, 1);
   input.patch_dim = 4;
-  input.patches = {1, 2, 3, 4};
+  input.patches = std::vector<float>{1, 2, 3, 4};
   const std::vector<VisualItem> items{{&input, {}}};
   check_patches(items, 4);
   EXPECT_EQ(patch_rows(items, 0, 1, at::kFloat, at::kCPU)[0][3].item<float>(), 4);

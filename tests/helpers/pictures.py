@@ -32,9 +32,13 @@ def picture(seed, width=56, height=56):
 
 
 def clip(seed, frames, width=56, height=56, **settings):
-    """A video part as a list of frames, with the part's settings. The frames are PNG, so that both sides see the same
-    pixels."""
-    encoded = [base64.b64encode(png(draw(seed + i, width, height))).decode() for i in range(frames)]
+    """A video part as a list of frames, with the part's settings."""
+    return clip_of(range(seed, seed + frames), width, height, **settings)
+
+
+def clip_of(seeds, width=56, height=56, **settings):
+    """The same with frames of these seeds. The frames are PNG, so that both sides see the same pixels."""
+    encoded = [base64.b64encode(png(draw(seed, width, height))).decode() for seed in seeds]
     return {"video": "data:video/jpeg;base64," + ",".join(encoded)} | settings
 
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 import checkpoints
 import pictures
 from checkpoints import add_head, save_adapter
-from pictures import clip, picture
+from pictures import clip, clip_of, picture
 from programs import Engine, token_ids
 from reference import NO_MEDIA_TOKENS, Reference, expect_same
 
@@ -50,6 +50,11 @@ def ask(models, messages, *uses, tokens=8):
             "sampling": sampling}
 
 
+def sampling_for(models, references, name):
+    return {"max_tokens": 8, "ignore_eos": True, "temperature": 0, "logit_bias": references[name].family.no_media_tokens(),
+            "logprobs": models.memory[name].config.get_text_config().vocab_size}
+
+
 def cached(answer):
     assert answer["usage"]["cached_tokens"] == answer["started_with"]["cached_tokens"]
     return answer["usage"]["cached_tokens"]
@@ -73,8 +78,7 @@ def test_repeated_prompt_is_a_hit(models, engine, reference):
 def test_prefix_may_end_within_the_frames_of_a_video(models, references):
     """The uncached tokens get the right rows of the video's last frame, and the right additions after the first layers."""
     name = "vl3-grouped-tied"
-    sampling = {"max_tokens": 8, "ignore_eos": True, "temperature": 0, "logit_bias": references[name].family.no_media_tokens(),
-                "logprobs": models.memory[name].config.text_config.vocab_size}
+    sampling = sampling_for(models, references, name)
     for digits in range(BLOCK):
         request = {"messages": [{"role": "user", "content": ["7" * digits, clip(81, 5, 60, 60)]}], "sampling": sampling}
         ids = references[name].prompt(request).ids
@@ -89,14 +93,62 @@ def test_prefix_may_end_within_the_frames_of_a_video(models, references):
         expect_same(references[name], request, answer)
 
 
+def equal_tokens(a, b):
+    pairs = zip(a["prompt_token_ids"], b["prompt_token_ids"])
+    return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+def visual_places(answer):
+    """The indices of the prompt's most frequent token, which is that of its media."""
+    ids = answer["prompt_token_ids"]
+    most = max(ids, key=ids.count)
+    return [i for i, token in enumerate(ids) if token == most]
+
+
+@pytest.mark.parametrize("name, frames", [("vl-grouped-tied", 2), ("vl25-windows", 2), ("vl3-grouped-tied", 2), ("internvl-tied", 1)])
+def test_videos_share_equal_frames_in_equal_places(models, references, name, frames):
+    """frames: of a temporal patch. A video that grew is computed from its first new one on, and only new ones are encoded."""
+    answers, encoded = [], []
+    with Engine(models[name]) as engine:
+        for seeds in ((1, 2, 3, 4), (1, 2, 3, 4, 5, 6), (1, 2, 7, 8, 5, 6)):
+            request = {"messages": [{"role": "user", "content": [clip_of(seeds, 36, 36), "What moves?"]}],
+                       "sampling": sampling_for(models, references, name)}
+            answers.append(engine.one(request))
+            expect_same(references[name], request, answers[-1])
+            encoded.append(engine.stats()["visuals_encoded"])
+    assert encoded == [4 // frames, 6 // frames, 8 // frames]
+    grown, changed = answers[1:]
+    assert cached(grown) == whole_blocks(equal_tokens(answers[0], grown))
+    places = visual_places(changed)
+    assert cached(changed) == whole_blocks(places[len(places) // 3])
+
+
+@pytest.mark.parametrize("name", ["internvl-tied", "smolvlm-tied"])
+def test_pictures_share_equal_tiles(models, references, name):
+    """Of a picture in two tiles and as a whole, the second tile changes: it and the whole are encoded, and the KV up to it is found."""
+    picture = pictures.draw(5, 56, 28)
+    changed = picture.copy()
+    changed.paste((250, 20, 90), (50, 10, 54, 20))
+    answers, encoded = [], []
+    with Engine(models[name]) as engine:
+        for image in (picture, changed):
+            url = "data:image/png;base64," + base64.b64encode(pictures.png(image)).decode()
+            request = {"messages": [{"role": "user", "content": [{"image": url}, "What changed?"]}],
+                       "sampling": sampling_for(models, references, name)}
+            answers.append(engine.one(request))
+            expect_same(references[name], request, answers[-1])
+            encoded.append(engine.stats()["visuals_encoded"])
+    assert encoded == [3, 5]
+    places = visual_places(answers[1])
+    assert cached(answers[1]) == whole_blocks(places[len(places) // 3])
+
+
 def test_answer_is_reused_as_prefix_of_the_next_turn(models, engine, reference):
     first = engine.one(ask(models, IMAGE, tokens=20))
     turns = [*IMAGE, {"role": "assistant", "content": "A circle."}, {"role": "user", "content": "Sure?"}]
     request = ask(models, turns)
     second = engine.one(request)
-    pairs = zip(first["prompt_token_ids"], second["prompt_token_ids"])
-    shared = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
-    assert cached(second) == whole_blocks(shared)
+    assert cached(second) == whole_blocks(equal_tokens(first, second))
     expect_same(reference, request, second)
 
 

@@ -173,6 +173,7 @@ Json stats_json(const EngineStats& s) {
           {"prefix_hits", s.prefix_hits},
           {"media_queries", s.media_queries},
           {"media_hits", s.media_hits},
+          {"visuals_encoded", s.visuals_encoded},
           {"visual_queries", s.visual_queries},
           {"visual_hits", s.visual_hits},
           {"mode", s.mode},

@@ -17,10 +17,10 @@ std::span<const uint8_t> as_bytes(const std::string& text) {
 }
 
 template <typename T>
-Status write_raw(const std::string& path, const std::vector<T>& values) {
+Status write_raw(const std::string& path, const T& values) {
   std::ofstream out(path, std::ios::binary);
   out.write(reinterpret_cast<const char*>(values.data()),
-            static_cast<std::streamsize>(values.size() * sizeof(T)));
+            static_cast<std::streamsize>(values.size() * sizeof *values.data()));
   if (!out.flush()) return internal(path + " cannot be written");
   return {};
 }

@@ -99,8 +99,8 @@ std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
   std::vector<WantedVisual> wanted;
   const auto request = [&](const StepItem& item) {
     for_each_visual(item, [&](const models::VisualSpan& span, const Digest& key, int, int) {
-      if (!wanted.empty() && wanted.back().key == key) return;  // another frame of a video
-      wanted.push_back({key, span.input, {}});
+      if (!wanted.empty() && wanted.back().key == key) return;  // another span of one input
+      wanted.push_back({key, span.encoded(), {}});
       std::ranges::copy_if(sequence_of(item).owner->adapters,
                            std::back_inserter(wanted.back().adapters), serving::changes_visuals);
     });

@@ -20,9 +20,10 @@
 
 namespace valora {
 
-// An image or video that a request needs, with the adapters that change its embeddings.
+// An image, a video, or a part of one, that a request needs, with the adapters that change its
+// embeddings.
 struct WantedVisual {
-  Digest key;  // digest of its pixels and adapters
+  Digest key;  // visual_key()
   std::shared_ptr<const media::VisualInput> input;
   std::vector<serving::AppliedAdapter> adapters;
 };
@@ -56,7 +57,7 @@ class VisualEncoder {
 
   // Totals since the start.
   struct Work {
-    uint64_t visuals = 0;  // encoded images and videos
+    uint64_t visuals = 0;  // encoded images, videos and parts of them
     double seconds = 0;
   };
   const Work& work() const { return work_; }

@@ -57,7 +57,7 @@ class VisualEncoderTest : public ::testing::Test {
     auto input = std::make_shared<media::VisualInput>();
     input->grid_h = 1, input->grid_w = patches;
     input->tokens = 1;
-    input->patches = {static_cast<float>(mark)};
+    input->patches = std::vector<float>{static_cast<float>(mark)};
     WantedVisual visual{DigestBuilder().add(mark).finish(), std::move(input), {}};
     if (adapter) visual.adapters.push_back(*adapter);
     return visual;

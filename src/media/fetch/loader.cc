@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/video.h"
+#include "media/processors/input_parts.h"
 #include "media/processors/prepared_cache.h"
 #include "media/video/stop.h"
 
@@ -99,6 +100,7 @@ struct Loader::Impl {
           try {
             VALORA_TRY(input, prepare(unwanted));
             input.digest = digest;
+            cut_parts(input);
             return PreparedInput(std::make_shared<VisualInput>(std::move(input)));
           } catch (const std::bad_alloc&) {
             return Error{ErrorCode::kUnavailable,

@@ -54,6 +54,7 @@ class CanvasProcessor final : public Processor {
     const CanvasGrid grid = closest(image.width, image.height);
     const int tile = settings_.tile, tiles = tiles_of(grid);
     VisualInput input = make_tiles(MediaKind::kImage, tiles, side_, target_);
+    input.separable = true;
     float* out = input.patches.data();
     const Image canvas = resize_bicubic(image, grid.columns * tile, grid.rows * tile);
     for (int row = 0; row < grid.rows; ++row)
@@ -70,6 +71,7 @@ class CanvasProcessor final : public Processor {
     if (frames.empty()) return invalid("the video has no frames");
     VisualInput input =
         make_tiles(MediaKind::kVideo, static_cast<int>(frames.size()), side_, target_);
+    input.separable = true;
     float* out = input.patches.data();
     for (const Image& frame : frames) {
       VALORA_CHECK(check_stop(stop));

@@ -7,7 +7,7 @@ namespace valora::media {
 namespace {
 
 size_t bytes_of(const VisualInput& input) {
-  return sizeof input + input.patches.size() * sizeof(float);
+  return (1 + input.parts.size()) * sizeof input + input.patches.size() * sizeof(float);
 }
 
 Result<PreparedInput> outcome_of(const PreparedCache::Prepare& prepare,

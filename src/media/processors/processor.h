@@ -23,6 +23,31 @@
 
 namespace valora::media {
 
+// The values of an input's patches, which it shares with its parts.
+class Patches {
+ public:
+  Patches() = default;
+  Patches(std::vector<float> values)
+      : storage_(std::make_shared<std::vector<float>>(std::move(values))), values_(*storage_) {}
+  // New values, all 0.
+  void resize(size_t count) { *this = Patches(std::vector<float>(count)); }
+  Patches part(size_t begin, size_t count) const {
+    Patches part = *this;
+    part.values_ = values_.subspan(begin, count);
+    return part;
+  }
+  size_t size() const { return values_.size(); }
+  float* data() { return values_.data(); }
+  const float* data() const { return values_.data(); }
+  const float& operator[](size_t i) const { return values_[i]; }
+  const float* begin() const { return data(); }
+  const float* end() const { return data() + size(); }
+
+ private:
+  std::shared_ptr<std::vector<float>> storage_;
+  std::span<float> values_;
+};
+
 // How the patch grid of a picture's tiles becomes tokens: cut_rows and cut_columns are removed at
 // each end as padding; the remaining patches are resized to rows x columns, one token each.
 struct UnpaddedTiles {
@@ -38,9 +63,14 @@ struct VisualInput {
   Digest digest;
   // Patch grid: temporal, height, width in patches.
   int grid_t = 1, grid_h = 0, grid_w = 0;
-  int patch_dim = 0;           // floats per patch
-  std::vector<float> patches;  // [grid_t * grid_h * grid_w, patch_dim], normalised
-  int tokens = 0;              // embedding rows in the language model
+  int patch_dim = 0;  // floats per patch
+  Patches patches;    // [grid_t * grid_h * grid_w, patch_dim], normalised
+  int tokens = 0;     // embedding rows in the language model
+  // Each temporal patch or tile becomes tokens / grid_t tokens that depend on it alone. Then, if
+  // there are several, `parts` has each as an input of its own, with a digest of its values: media
+  // that share some share their embeddings. Cut by the Loader (cut_parts).
+  bool separable = false;
+  std::vector<std::shared_ptr<const VisualInput>> parts;
   // A tiled picture: grid_t - 1 tiles in reading order, then the whole picture (LLaVA-NeXT: the
   // whole picture first). 0: not tiled.
   int tile_rows = 0, tile_columns = 0;

@@ -66,6 +66,7 @@ class Patcher {
     input.seen_height = size.height;
     input.patch_dim = patch_dim();
     input.tokens = static_cast<int>(tokens);
+    input.separable = true;
     input.patches.resize(size_t(input.grid_t) * input.grid_h * input.grid_w * input.patch_dim);
 
     const size_t group = settings_.temporal_patch_size;

@@ -63,6 +63,7 @@ class TileProcessor final : public Processor {
         make_tiles(MediaKind::kImage, tiles.rows * tiles.columns + 1, side_, target_);
     input.tile_rows = tiles.rows;
     input.tile_columns = tiles.columns;
+    input.separable = true;
     float* out = input.patches.data();
     const int tile = settings_.tile;
     if (settings_.splits)
@@ -82,6 +83,7 @@ class TileProcessor final : public Processor {
     const TileSettings& settings = videos_->settings;
     VisualInput input =
         make_tiles(MediaKind::kVideo, static_cast<int>(frames.size()), side_, target_);
+    input.separable = true;
     float* out = input.patches.data();
     for (const Image& frame : frames) {
       VALORA_CHECK(check_stop(stop));

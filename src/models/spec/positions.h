@@ -11,13 +11,20 @@
 
 namespace valora::models {
 
-// Adjacent prompt tokens that hold the rows of a visual input: all of them, or one temporal patch
-// if the prompt has text between the frames of a video.
+// Adjacent prompt tokens that hold the rows of a visual input: all of them, one of its parts, or
+// one temporal patch if the prompt has text between the frames of a video.
 struct VisualSpan {
   int token_begin = 0;
   int rows = 0;  // equal to the number of tokens
   std::shared_ptr<const media::VisualInput> input;
   int first_row = 0;  // in the input; 0 in its first span
+  int part = -1;      // the whole part that it shows (VisualInput::parts); -1: not cut by parts
+
+  // The input that is encoded for these rows, and their first row in its embeddings.
+  const std::shared_ptr<const media::VisualInput>& encoded() const {
+    return part < 0 ? input : input->parts[static_cast<size_t>(part)];
+  }
+  int encoded_row() const { return part < 0 ? first_row : 0; }
 
   bool overlaps(int begin, int end) const {
     return token_begin < end && token_begin + rows > begin;

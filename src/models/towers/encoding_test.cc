@@ -58,7 +58,7 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
     const at::Tensor values =
         at::randn({t * h * w * case_.patch_dim}, at::make_generator<at::CPUGeneratorImpl>(seed));
     const float* data = values.const_data_ptr<float>();
-    input.patches.assign(data, data + values.numel());
+    input.patches = std::vector<float>(data, data + values.numel());
     return input;
   }
 

@@ -179,8 +179,8 @@ void EngineCollector::add_media(const EngineStats& stats, std::vector<MetricFami
         "Visual embeddings looked up, once per step that needs them.", stats.visual_queries);
   count("valora:visual_cache_hits_total",
         "Visual embeddings found in the cache: not computed again.", stats.visual_hits);
-  count("valora:visuals_encoded_total", "Images and videos encoded by the vision tower.",
-        stats.visuals_encoded);
+  count("valora:visuals_encoded_total",
+        "Images, videos and parts of them encoded by the vision tower.", stats.visuals_encoded);
   out.push_back(counter("valora:visual_encode_seconds_total",
                         "Time in which the vision tower ran; on a GPU, in which it was launched.",
                         stats.visual_seconds));
@@ -192,8 +192,8 @@ void EngineCollector::add_media(const EngineStats& stats, std::vector<MetricFami
   size("valora:media_cache_entries", "Prepared images and videos in the media cache.",
        stats.media_entries);
   size("valora:visual_cache_bytes", "Bytes of the cache of visual embeddings.", stats.visual_bytes);
-  size("valora:visual_cache_entries", "Images and videos in the cache of visual embeddings.",
-       stats.visual_entries);
+  size("valora:visual_cache_entries",
+       "Images, videos and parts of them in the cache of visual embeddings.", stats.visual_entries);
 }
 
 std::vector<MetricFamily> EngineCollector::Collect() const {

@@ -44,7 +44,7 @@ void append_visuals(const StepItem& item, int64_t row, std::vector<VisualUse>& v
     const int first = std::max(from, span.token_begin),
               last = std::min(to, span.token_begin + span.rows);
     visual.push_back(
-        {row + first - from, key, span.first_row + first - span.token_begin, last - first});
+        {row + first - from, key, span.encoded_row() + first - span.token_begin, last - first});
   });
 }
 

@@ -8,6 +8,7 @@
 #include "serving/prompts/media_text.h"
 #include "serving/prompts/prompt_tokens.h"
 #include "serving/prompts/video_tokens.h"
+#include "serving/prompts/visual_parts.h"
 
 namespace valora::serving {
 namespace {
@@ -123,7 +124,6 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
       continue;
     }
     const auto& input = rendered.media[next++].input;
-    const size_t spans = prepared.visual.size();
     if (spec_.frame_marks && input->kind == media::MediaKind::kVideo) {
       // The frames' marks replace those around the placeholder.
       if (i > 0 && text[i - 1] == spec_.frame_marks->begin && i + 1 < text.size() &&
@@ -149,10 +149,6 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
       prepared.visual.push_back({static_cast<int>(tokens.size()), input->tokens, input});
       tokens.insert(tokens.end(), static_cast<size_t>(input->tokens), text[i]);
     }
-    const models::VisualSpan &first = prepared.visual[spans], &last = prepared.visual.back();
-    prepared.identity.media.push_back(
-        {first.token_begin, last.token_begin + last.rows - first.token_begin, input->digest});
-    prepared.visual_keys.resize(prepared.visual.size(), visual_key(adapters, input->digest));
   }
   // Timestamps and separators were not counted before.
   VALORA_CHECK(check_length(tokens.size(), rendered.field));
@@ -175,6 +171,10 @@ void Frontend::set_identity(std::span<const AppliedAdapter> adapters,
   if (prepared.acts_from != kNever) prepared.identity.adapters = needs_of(adapters);
   prepared.positions =
       family_->positions(spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
+  cut_spans(prepared.visual);
+  prepared.identity.media = media_spans(prepared.visual);
+  for (const models::VisualSpan& span : prepared.visual)
+    prepared.visual_keys.push_back(visual_key(adapters, span.encoded()->digest));
   prepared.identity.rope = {spec_.rope_change.beyond,
                             spec_.rope_change.each,
                             static_cast<int>(prepared.tokens.size()),
