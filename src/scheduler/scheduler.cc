@@ -419,6 +419,11 @@ void Scheduler::list_preparing(StepPlan& plan) const {
       plan.preparing.push_back(
           {.request = request.get(),
            .tokens = std::min(request->remaining_tokens(), config_.max_num_batched_tokens)});
+  for (const StepItem& item : plan.items)
+    if (has_pending_media(*item.request, item.tokens))
+      plan.preparing.push_back({.request = item.request,
+                                .tokens = std::min(item.request->remaining_tokens(),
+                                                   item.tokens + config_.max_num_batched_tokens)});
 }
 
 // ---- states that a step keeps as checkpoints, for later requests with the same prefix ----

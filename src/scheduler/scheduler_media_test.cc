@@ -118,6 +118,16 @@ TEST_F(SchedulerMedia, OnlyImagesOfNextTokensMustBeEncoded) {
   EXPECT_THAT(step(), ElementsAre(1));
 }
 
+TEST_F(SchedulerMedia, ImagesOfLaterTokensAreEncodedMeanwhile) {
+  start({.max_num_batched_tokens = 16}, 64);
+  encoded_ = {1};
+  add(40, 30);
+  EXPECT_THAT(step(), ElementsAre(1));
+  EXPECT_THAT(preparing_, ElementsAre(1)) << "tokens 16 to 30 are needed next";
+  EXPECT_THAT(step(), ElementsAre(1));
+  EXPECT_THAT(preparing_, IsEmpty());
+}
+
 TEST_F(SchedulerMedia, ModeFollowsRunnableRequests) {
   start({}, 64, "merged");
   const auto image = add(40, 30, 1);

@@ -60,11 +60,11 @@ struct Scheduler::Asked {
   size_t ready_before_full = 0;
 };
 
-// True if some tokens of the request's media have no KV yet.
-inline bool has_pending_media(const Request& request) {
+// True if some tokens of the request's media have no KV yet, nor get it in a step of `tokens`.
+inline bool has_pending_media(const Request& request, int tokens = 0) {
   if (request.identity.media.empty()) return false;
   const memory::MediaSpan& last = request.identity.media.back();
-  return last.token_begin + last.tokens > request.computed_tokens;
+  return last.token_begin + last.tokens > request.computed_tokens + tokens;
 }
 
 // Raw pointers to the requests of a queue, in its order.

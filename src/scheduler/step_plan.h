@@ -39,9 +39,9 @@ struct StepPlan {
   int total_tokens = 0;
   StepShape shape;
   std::vector<FailedRequest> failed;  // requests whose adapters could not be loaded
-  // Running requests outside the step that still have media tokens to compute, in order of
-  // admission, with the most tokens that their next step may take. Their embeddings must be kept;
-  // missing ones are computed in parallel with the step.
+  // Running requests that still have media tokens to compute after the step, with the tokens up to
+  // which their next step may go: first requests outside the step, in order of admission. Their
+  // embeddings must be kept; missing ones are computed in parallel with the step.
   std::vector<StepItem> preparing;
   bool waits_for_copies = false;  // no items, but copies in progress will let requests run
 };
