@@ -9,6 +9,7 @@
 #include "base/text/strings.h"
 #include "server/handlers/cross_site.h"
 #include "server/handlers/handlers.h"
+#include "server/handlers/ollama/ollama.h"
 #include "server/handlers/routes.h"
 #include "server/http/allowed_hosts.h"
 #include "server/openai/errors.h"
@@ -83,6 +84,14 @@ HttpResponse host_not_allowed() {
 }
 
 std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common) {
+  auto refused = refusal(head, common);
+  if (refused && service_->options.ollama_api &&
+      served_path(service_->options, head.path).starts_with("/api/"))
+    return ollama::plain_error(std::move(*refused));
+  return refused;
+}
+
+std::optional<HttpResponse> App::refusal(const HttpRequest& head, Headers& common) const {
   if (!host_allowed(head.header("host"), service_->options.allowed_hosts))
     return host_not_allowed();
   add_cors_headers(head, common);

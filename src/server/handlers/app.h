@@ -30,6 +30,7 @@ class App final : public HttpHandler {
 
  private:
   void add_cors_headers(const HttpRequest& head, Headers& common) const;
+  std::optional<HttpResponse> refusal(const HttpRequest& head, Headers& common) const;
 
   const std::shared_ptr<Service> service_;
 };

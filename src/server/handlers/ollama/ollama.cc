@@ -32,14 +32,6 @@ std::string time_text(std::time_t at) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(at));
 }
 
-// The client prints the text as it is.
-HttpResponse plain_error(HttpResponse response) {
-  const auto parsed = parse_json(response.body, "an error");
-  if (parsed.ok() && parsed->contains("error") && (*parsed)["error"].is_object())
-    response.body = to_text({{"error", (*parsed)["error"].value("message", "")}});
-  return response;
-}
-
 void refuse(Exchange& exchange, const Error& error) {
   exchange.respond(plain_error(error_response(error)));
 }
@@ -93,7 +85,8 @@ class OllamaAnswer final : public GenerationAnswer {
     if (form_ == Form::kChat) {
       OrderedJson& message = out["message"] = {{"role", "assistant"}, {"content", text}};
       if (!thought.empty()) message["thinking"] = thought;
-      if (done && !calls_.empty()) message["tool_calls"] = calls_json();
+      if (OrderedJson calls = done ? calls_json() : OrderedJson(); !calls.empty())
+        message["tool_calls"] = std::move(calls);
     } else {
       out["response"] = text;
       if (!thought.empty()) out["thinking"] = thought;
@@ -104,15 +97,13 @@ class OllamaAnswer final : public GenerationAnswer {
     return out;
   }
 
+  // Without one that was cut off, which programs would execute with fewer arguments.
   OrderedJson calls_json() const {
     OrderedJson out = OrderedJson::array();
-    for (const auto& [name, arguments] : calls_) {
-      const auto parsed = parse_json(arguments, "arguments");  // cut off: no object
-      out.push_back(
-          {{"function",
-            {{"name", name},
-             {"arguments", parsed.ok() ? OrderedJson::parse(arguments) : OrderedJson::object()}}}});
-    }
+    for (const auto& [name, arguments] : calls_)
+      if (parse_json(arguments, "arguments").ok())
+        out.push_back(
+            {{"function", {{"name", name}, {"arguments", OrderedJson::parse(arguments)}}}});
     return out;
   }
 
@@ -195,6 +186,13 @@ OrderedJson tag(const std::string& name, std::time_t created, size_t bytes,
 }
 
 }  // namespace
+
+HttpResponse plain_error(HttpResponse response) {
+  const auto parsed = parse_json(response.body, "an error");
+  if (parsed.ok() && parsed->contains("error") && (*parsed)["error"].is_object())
+    response.body = to_text({{"error", (*parsed)["error"].value("message", "")}});
+  return response;
+}
 
 void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
                  std::shared_ptr<Exchange> exchange) {

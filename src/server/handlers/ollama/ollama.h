@@ -9,6 +9,9 @@
 
 namespace valora::server::ollama {
 
+// The error as {"error": text}, which clients print as it is.
+HttpResponse plain_error(HttpResponse response);
+
 void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
                  std::shared_ptr<Exchange> exchange);
 void handle_generate(const std::shared_ptr<Service>& service, HttpRequest request,

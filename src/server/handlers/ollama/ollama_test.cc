@@ -16,16 +16,32 @@ class Ollama : public Handlers {
   }
 };
 
-TEST_F(Ollama, CallsHaveArgumentsAsObjects) {
-  const Json answer =
-      post("/api/chat", R"({"model":"fake","stream":false,"messages":[{"role":"user",
+// A chat whose answer is a call of a tool, up to so many tokens.
+std::string calling(int most) {
+  return R"({"model":"fake","stream":false,"options":{"num_predict":)" + std::to_string(most) +
+         R"(},"messages":[{"role":"user",
       "content":"<tool_call>{\"name\": \"look\", \"arguments\": {\"at\": \"a b\"}}</tool_call>"}],
       "tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object",
-      "properties":{"at":{"type":"string"}}}}}]})");
+      "properties":{"at":{"type":"string"}}}}}]})";
+}
+
+TEST_F(Ollama, CallsHaveArgumentsAsObjects) {
+  const Json answer = post("/api/chat", calling(100));
   EXPECT_EQ(answer["message"]["content"], "");
   EXPECT_EQ(answer["message"]["tool_calls"],
             Json::parse(R"([{"function": {"name": "look", "arguments": {"at": "a b"}}}])"));
   EXPECT_EQ(answer["done"], true);
+}
+
+TEST_F(Ollama, CallsThatWereCutOffAreLeftOut) {
+  int cut = 0;
+  for (int most = 1; most < 100; ++most) {
+    const Json answer = post("/api/chat", calling(most));
+    if (answer["done_reason"] != "length") break;
+    ++cut;
+    EXPECT_FALSE(answer["message"].contains("tool_calls")) << most << ": " << answer;
+  }
+  EXPECT_GE(cut, 4) << "within the arguments, too";
 }
 
 TEST_F(Ollama, OptionsAreTranslated) {
@@ -66,6 +82,12 @@ TEST_F(Ollama, ErrorsAreTexts) {
       call("POST", "/api/chat", R"({"model":"none","messages":[{"role":"user","content":"a"}]})");
   EXPECT_EQ(answer->response.status, 404);
   EXPECT_TRUE(Json::parse(answer->response.body)["error"].is_string());
+  options_.api_keys = {"secret"};
+  service_.reset();
+  for (const auto& refused : {call("POST", "/api/pull", "{}"), call("GET", "/api/chat"),
+                              call("POST", "/api/chat", "x", {{"Content-Type", "text/plain"}}),
+                              call("POST", "/api/chat", "{}")})
+    EXPECT_TRUE(Json::parse(refused->response.body)["error"].is_string()) << refused->response.body;
 }
 
 }  // namespace
