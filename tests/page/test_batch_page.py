@@ -49,6 +49,23 @@ def test_progress_is_shown_and_a_batch_cancelled(server, open_page):
     assert len(rows) == counts["failed"] and rows[0]["error"]["code"] == "batch_cancelled"
 
 
+def test_a_list_that_arrives_while_cancel_is_pressed_loses_no_click(server, open_page):
+    long = begin(server, [{"prompt": "Hi", "max_tokens": 300, "ignore_eos": True}] * 400)
+    page = open_page(server, "/#batches")
+    cancel, lists, held = page.get_by_role("button", name=f"Cancel {long}"), "**/v1/batches?limit=*", []
+    cancel.wait_for()
+    page.route(lists, lambda route: route.continue_() if held else held.append(route))
+    while not held:
+        page.wait_for_timeout(20)
+    cancel.hover()
+    page.mouse.down()
+    with page.expect_response(lists):
+        held[0].continue_()
+    page.wait_for_timeout(300)
+    page.mouse.up()
+    row_of(page, long).get_by_text("cancelled").wait_for()
+
+
 def test_ended_batches_keep_their_answers_and_faults(server, open_page):
     short, wrong = begin(server, [{"prompt": "Hi", "max_tokens": 2}] * 3), begin(server, [{"prompt": "Hi", "stream": True}])
     page = open_page(server, "/#batches")

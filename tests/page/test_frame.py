@@ -227,7 +227,7 @@ def test_page_survives_the_loss_of_its_server(open_page):
         page.get_by_role("link", name="Try").click()
         page.locator(".empty button").first.wait_for()
         choose(page, "valora-demo")
-        page.get_by_label("Most tokens").fill("2000")
+        page.get_by_label("Most tokens").fill("3900")
         page.get_by_label("Form of the answer").select_option("schema")
         page.get_by_label("JSON schema", exact=True).fill('{"type": "string", "minLength": 4000}')
         ask(page, "Tell me much.")

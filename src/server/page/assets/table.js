@@ -9,6 +9,8 @@ export function makeTable(caption, columns, down = false) {
   let rows = [];
   let page = 0;
   let sorted = { column: columns[0], down };
+  let pressed = false;  // the pointer is down on a row
+  let late = false;     // rows came meanwhile
   const head = el("tr");
   const body = el("tbody");
   const previous = button("Previous", () => turn(-1), { class: "small" });
@@ -42,6 +44,7 @@ export function makeTable(caption, columns, down = false) {
     if (pressed.disabled) (by > 0 ? previous : next).focus();
   }
   function draw() {
+    late = false;
     const { column, down } = sorted;
     const last = Math.max(0, Math.ceil(rows.length / PAGE) - 1);
     page = Math.max(0, Math.min(page, last));
@@ -57,10 +60,27 @@ export function makeTable(caption, columns, down = false) {
     next.disabled = page === last;
     note.textContent = last > 0 ? `${begin + 1} to ${Math.min(begin + PAGE, rows.length)} of ${rows.length}` : `${rows.length} in all`;
   }
+  // A button that is replaced while it is pressed is never clicked.
+  function press() {
+    pressed = true;
+    const release = () => setTimeout(() => {  // after the click
+      pressed = false;
+      if (late) draw();
+    });
+    const ends = new AbortController();
+    for (const end of ["pointerup", "pointercancel"]) {
+      document.addEventListener(end, () => { ends.abort(); release(); }, { signal: ends.signal });
+    }
+  }
+  body.addEventListener("pointerdown", press);
   drawHead();
   const table = el("table", { class: "lines" }, el("caption", { class: "seen-by-readers", text: caption }), el("thead", {}, head), body);
   return {
     node: el("div", {}, el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption }, table), el("div", { class: "row" }, note, previous, next)),
-    set(next) { rows = next; draw(); },
+    set(next) {
+      rows = next;
+      late = pressed;
+      if (!pressed) draw();
+    },
   };
 }
