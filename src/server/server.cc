@@ -151,10 +151,11 @@ Status Server::serve(Engine& engine) {
     streams::StreamParts parts = impl_->asker->parts(impl_->options.media);
     if (!impl_->options.mqtt.url.empty()) {
       VALORA_TRY(broker, streams::read_mqtt_settings(impl_->options.mqtt));
-      impl_->mqtt = std::make_unique<streams::MqttOutput>(broker);
+      impl_->mqtt = std::make_unique<streams::MqttOutput>(std::move(broker));
       parts.output = &impl_->mqtt->streams();
     }
     impl_->streams->resume(std::move(parts));
+    if (impl_->mqtt) impl_->mqtt->connect();
     impl_->service->streams = impl_->streams.get();
     impl_->service->mqtt = impl_->mqtt.get();
     Metrics& metrics = impl_->service->metrics;

@@ -45,19 +45,66 @@ class Broker:
         self.process.kill()
         self.process.wait()
 
+    def client(self, program, *options):
+        """The command line of one of Mosquitto's clients."""
+        return [program, "-h", "127.0.0.1", "-p", str(self.port), "-u", USER, "-P", PASSWORD, *options]
+
     def url(self, password=PASSWORD, scheme="mqtt", host="127.0.0.1"):
         return f"{scheme}://{USER}{':' + password if password else ''}@{host}:{self.port}"
 
 
+class Router:
+    """Passes connections on to a broker, and may lose them for the client alone."""
+
+    def __init__(self, broker):
+        self.broker, self.sides = broker, []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            broker = socket.create_connection(("127.0.0.1", self.broker.port))
+            self.sides.append((client, broker))
+            for source, target in ((client, broker), (broker, client)):
+                threading.Thread(target=self.copy, args=(source, target), daemon=True).start()
+
+    @staticmethod
+    def copy(source, target):
+        try:
+            while data := source.recv(4096):
+                target.sendall(data)
+        except OSError:
+            pass
+
+    def lose(self):
+        """The client sees that its connection is lost; the broker does not. Returns the broker's side."""
+        client, broker = self.sides[-1]
+        client.shutdown(socket.SHUT_RDWR)
+        return broker
+
+    def close(self):
+        self.listener.close()
+        for side in (side for sides in self.sides for side in sides):
+            side.close()
+
+
 class Subscriber:
-    """Keeps all messages of a broker as (topic, payload, whether it was retained), in their order."""
+    """Keeps all messages of a broker as (topic, payload, whether it was retained), in their order, from its return on."""
 
     def __init__(self, broker, *options):
         self.messages = []
-        self.process = subprocess.Popen(["mosquitto_sub", "-h", "127.0.0.1", "-p", str(broker.port), "-u", USER, "-P", PASSWORD, "-t", "#",
-                                         "-q", "1", "-F", "%r %t %x", *options], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(broker.client("mosquitto_sub", "-t", "#", "-q", "1", "-F", "%r %t %x", *options),
+                                        stdout=subprocess.PIPE, text=True)
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
+        while not options and not self.of("subscribed"):
+            subprocess.run(broker.client("mosquitto_pub", "-t", "subscribed", "-n"), check=True)
+            time.sleep(0.05)
 
     def read(self):
         for line in self.process.stdout:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from test_streams import ASKED, BOXES, SAMPLES, StreamServer
 
-from brokers import MOSQUITTO, PASSWORD, Broker, Subscriber, retained
+from brokers import MOSQUITTO, PASSWORD, USER, Broker, Router, Subscriber, retained
 
 pytestmark = pytest.mark.skipif(not MOSQUITTO, reason="there is no mosquitto")
 DIGITS = {"model": "digits", "event": {"when": {"changes": True}}}
@@ -166,6 +166,24 @@ def test_a_broker_that_is_gone_slows_nothing_and_gets_all_when_it_is_back(tmp_pa
     server.settle()
     assert len(device_topics(retained(broker), stream)) == 3  # of a stream that survived the restart
     assert server.stop() == 0
+    broker.kill()
+
+
+def test_a_broker_that_notices_a_loss_late_does_not_say_offline(tmp_path):
+    broker = Broker(tmp_path)
+    router, subscriber = Router(broker), Subscriber(broker)
+    server = MqttServer(tmp_path / "server", "--mqtt-url", f"mqtt://{USER}:{PASSWORD}@127.0.0.1:{router.port}")
+    server.until_connected()
+    server.settle()
+    old = router.lose()
+    server.until_connected(2)
+    server.wait_until(lambda: subscriber.of("valora/status")[-1:] == [b"online"] and server.mqtt()["waiting"] == 0, "online again")
+    old.close()
+    time.sleep(1)
+    assert subscriber.last("valora/status") == b"online" == retained(broker)["valora/status"]
+    assert server.stop() == 0
+    subscriber.stop()
+    router.close()
     broker.kill()
 
 

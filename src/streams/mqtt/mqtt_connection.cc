@@ -1,9 +1,11 @@
 #include "streams/mqtt/mqtt_connection.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "streams/mqtt/mqtt_session.h"
@@ -14,10 +16,16 @@ namespace {
 
 constexpr std::chrono::seconds kSteady{30};  // a connection that held this long is a good one
 
+std::string random_client_id() {
+  std::random_device random;
+  return fmt::format("valora-{:08x}{:08x}", random(), random());
+}
+
 }  // namespace
 
 MqttConnection::MqttConnection(MqttBroker broker, MqttOutbox& outbox, int wakes)
     : broker_(std::move(broker)),
+      client_id_(random_client_id()),
       outbox_(outbox),
       wakes_(wakes),
       status_{.reason = "connecting"},
@@ -59,7 +67,7 @@ void MqttConnection::run(const std::stop_token& stop) {
     const auto began = std::chrono::steady_clock::now();
     std::string reason;
     {
-      MqttSession session(broker_, outbox_, wakes_, [this] { set_connected(); });
+      MqttSession session(broker_, client_id_, outbox_, wakes_, [this] { set_connected(); });
       reason = session.run(stop);
     }
     if (stop.stop_requested()) return;

@@ -39,6 +39,9 @@ class MqttConnection {
   void set_lost(const std::string& reason);
 
   const MqttBroker broker_;
+  // The same on every connection: otherwise the broker, which may notice the loss of the one before
+  // late, would then say "offline" in its name.
+  const std::string client_id_;
   MqttOutbox& outbox_;
   const int wakes_;
   mutable std::mutex mutex_;

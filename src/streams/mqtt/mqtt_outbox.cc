@@ -37,13 +37,14 @@ void MqttOutbox::send(std::string topic, std::string payload, bool retain) {
   wake_();
 }
 
-void MqttOutbox::connected() {
+void MqttOutbox::connected(const std::string& last) {
   const std::lock_guard lock(mutex_);
   waiting_topics_.clear();
   for (auto& [topic, entry] : standing_) {
     entry.waits = true;
-    waiting_topics_.push_back(topic);
+    if (topic != last) waiting_topics_.push_back(topic);
   }
+  if (standing_.contains(last)) waiting_topics_.push_back(last);
 }
 
 std::optional<MqttMessage> MqttOutbox::take() {

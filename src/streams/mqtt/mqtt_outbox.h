@@ -47,7 +47,8 @@ class MqttOutbox {
 
   // ---- for the connection ----
 
-  void connected();
+  // All retained topics are to be published again, `last` as the last one.
+  void connected(const std::string& last = {});
   // The next message: retained topics come first.
   std::optional<MqttMessage> take();
   // The broker took it.

@@ -40,6 +40,8 @@ TEST(MqttOutbox, EveryConnectionPublishesAllThatIsRetained) {
   published(outbox);
   outbox.connected();
   EXPECT_EQ(published(outbox), (Texts{"a=2!", "b=1!"}));
+  outbox.connected("a");
+  EXPECT_EQ(published(outbox), (Texts{"b=1!", "a=2!"}));
 }
 
 TEST(MqttOutbox, AClearedTopicIsForgottenOnceABrokerHasForgottenIt) {

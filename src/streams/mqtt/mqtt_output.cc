@@ -3,6 +3,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <utility>
+
 namespace valora::streams {
 namespace {
 
@@ -11,14 +13,18 @@ int new_eventfd() { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 }  // namespace
 
-MqttOutput::MqttOutput(const MqttBroker& broker)
+MqttOutput::MqttOutput(MqttBroker broker)
     : wakes_(new_eventfd()),
       outbox_([wakes = wakes_] {
         const uint64_t one = 1;
         [[maybe_unused]] const auto written = ::write(wakes, &one, sizeof one);
       }),
       publisher_(broker, outbox_),
-      connection_(std::make_unique<MqttConnection>(broker, outbox_, wakes_)) {}
+      broker_(std::move(broker)) {}
+
+void MqttOutput::connect() {
+  connection_ = std::make_unique<MqttConnection>(broker_, outbox_, wakes_);
+}
 
 MqttOutput::~MqttOutput() {
   connection_.reset();

@@ -12,16 +12,21 @@ namespace valora::streams {
 
 class MqttOutput {
  public:
-  explicit MqttOutput(const MqttBroker& broker);
+  explicit MqttOutput(MqttBroker broker);
   ~MqttOutput();  // leaves the broker
   MqttOutput(const MqttOutput&) = delete;
   MqttOutput& operator=(const MqttOutput&) = delete;
+
+  // Once the streams of the folder were added: they are published before "online".
+  void connect();
 
   StreamOutput& streams() { return publisher_; }
   std::string topic_of(const std::string& stream_id) const {
     return publisher_.topic_of(stream_id);
   }
-  MqttStatus status() const { return connection_->status(); }
+  MqttStatus status() const {
+    return connection_ ? connection_->status() : MqttStatus{.reason = "connecting"};
+  }
   MqttCounts counts() const { return outbox_.counts(); }
 
  private:
@@ -29,6 +34,7 @@ class MqttOutput {
   MqttOutbox outbox_;
   MqttPublisher publisher_;
   std::unique_ptr<MqttConnection> connection_;
+  const MqttBroker broker_;
 };
 
 }  // namespace valora::streams

@@ -56,6 +56,8 @@ void MqttPublisher::removed(const std::string& id) {
   for (const SkillTopics& skill : published.topics.skills)
     for (const std::string& topic : {skill.answer, skill.active, skill.snapshot})
       if (!topic.empty()) outbox_.clear(topic);
+  for (const SkillTopics& skill : published.topics.skills)  // behind snapshots that still wait
+    if (!skill.snapshot.empty()) outbox_.send(skill.snapshot, {}, true);
   outbox_.clear(published.topics.state);
   bases_.erase(published.topics.base);
   streams_.erase(found);
@@ -113,10 +115,10 @@ void MqttPublisher::send_snapshot(const std::string& topic, const Stream& stream
   const FramePtr frame = stream.frame(id);
   if (!frame) return;
   auto jpeg = as_jpeg(*frame);
-  if (jpeg.ok())
-    outbox_.send(topic, std::move(*jpeg), true);
-  else
-    spdlog::warn("a frame of {} is no snapshot: {}", stream.id(), jpeg.error().message);
+  if (!jpeg.ok())
+    return spdlog::warn("a frame of {} is no snapshot: {}", stream.id(), jpeg.error().message);
+  const std::lock_guard lock(mutex_);
+  if (streams_.contains(stream.id())) outbox_.send(topic, std::move(*jpeg), true);
 }
 
 std::string MqttPublisher::topic_of(const std::string& id) const {

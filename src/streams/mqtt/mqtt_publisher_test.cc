@@ -138,6 +138,17 @@ TEST_F(MqttPublisherTest, AnswersEdgesAndSnapshotsHaveTopics) {
   EXPECT_TRUE(published().empty());
 }
 
+TEST_F(MqttPublisherTest, ASnapshotThatWaitsDoesNotOutliveItsStream) {
+  const auto gate = stream("stream_1", kSpec);
+  gate->start();
+  media::Image picture{.width = 16, .height = 8, .rgb = std::vector<uint8_t>(16 * 8 * 3, 90)};
+  answers = skill_answers("a coin", "none");
+  push(*gate, media::encode_jpeg(picture, 90).value());
+  gate->pause();
+  publisher.removed("stream_1");
+  EXPECT_EQ(published().at("valora/streams/Gate_1/skills/coins_eu/snapshot"), "");
+}
+
 TEST_F(MqttPublisherTest, EventsAreThoseOfTheLogAndAnswersAmongThemOnRequest) {
   for (const bool all : {false, true}) {
     const auto one = stream(all ? "stream_2" : "stream_1",

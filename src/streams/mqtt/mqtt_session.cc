@@ -1,6 +1,5 @@
 #include "streams/mqtt/mqtt_session.h"
 
-#include <fmt/format.h>
 #include <mosquitto.h>
 #include <poll.h>
 #include <unistd.h>
@@ -9,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <random>
 
 namespace valora::streams {
 namespace {
@@ -28,12 +26,6 @@ void init_mosquitto_once() {
   (void)done;
 }
 
-// A broker ends the older one of two connections with the same id.
-std::string client_id() {
-  std::random_device random;
-  return fmt::format("valora-{:08x}{:08x}", random(), random());
-}
-
 std::string fault_text(int code) {
   return code == MOSQ_ERR_ERRNO ? std::strerror(errno) : mosquitto_strerror(code);
 }
@@ -46,11 +38,11 @@ bool never_publishable(int code) {
 
 }  // namespace
 
-MqttSession::MqttSession(const MqttBroker& broker, MqttOutbox& outbox, int wakes,
-                         std::function<void()> connected)
+MqttSession::MqttSession(const MqttBroker& broker, const std::string& client_id, MqttOutbox& outbox,
+                         int wakes, std::function<void()> connected)
     : broker_(broker), outbox_(outbox), wakes_(wakes), told_connected_(std::move(connected)) {
   init_mosquitto_once();
-  client_ = mosquitto_new(client_id().c_str(), true, this);
+  client_ = mosquitto_new(client_id.c_str(), true, this);
 }
 
 MqttSession::~MqttSession() {
@@ -67,7 +59,8 @@ void MqttSession::on_connect(mosquitto*, void* self, int code) {
     return;
   }
   session.connected_ = true;
-  session.outbox_.connected();
+  // A reader that sees "online" must not find the states of the server before this one.
+  session.outbox_.connected(session.broker_.status_topic());
   session.told_connected_();
 }
 

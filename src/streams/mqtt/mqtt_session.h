@@ -16,9 +16,9 @@ namespace valora::streams {
 
 class MqttSession {
  public:
-  // connected: called once the broker has accepted. wakes: an eventfd, readable when the outbox has
-  // more.
-  MqttSession(const MqttBroker& broker, MqttOutbox& outbox, int wakes,
+  // client_id: a broker ends the older one of two connections with the same id. connected: called
+  // once the broker has accepted. wakes: an eventfd, readable when the outbox has more.
+  MqttSession(const MqttBroker& broker, const std::string& client_id, MqttOutbox& outbox, int wakes,
               std::function<void()> connected);
   ~MqttSession();  // closes the connection, and gives the outbox back what was not taken
   MqttSession(const MqttSession&) = delete;

@@ -9,8 +9,10 @@ namespace {
 
 // A state of Home Assistant has at most 255 characters; the whole answer is an attribute. The
 // answer's time is none, since each new attribute is a row in Home Assistant's database.
-constexpr const char* kAnswerTemplate = "{{ value_json.content[:255] }}";
-constexpr const char* kAnswerAttributes = "{{ {'content': value_json.content} | tojson }}";
+// A topic that is forgotten has an empty payload, which is no JSON.
+constexpr const char* kAnswerTemplate = "{{ value_json.content[:255] if value_json is defined }}";
+constexpr const char* kAnswerAttributes =
+    "{{ ({'content': value_json.content} if value_json is defined else {}) | tojson }}";
 constexpr const char* kRunningTemplate = "{{ 'online' if value == 'running' else 'offline' }}";
 
 std::string entity_id(std::string_view name) {
