@@ -92,6 +92,7 @@ std::string name_of(JsonSpacing spacing);
 // Which URLs media may be read from. data: URLs are always allowed.
 struct MediaAccess {
   std::string allowed_local_path;  // folder whose files may be read by file:// URLs; empty: none
+  std::vector<std::string> video_devices;  // that streams may read by v4l2:// URLs
   bool allow_http = false;
   // With allow_http: the allowed hosts, whatever their addresses. Empty: any host with public
   // addresses.

@@ -29,6 +29,7 @@
 #include "cli/progress/stop_signals.h"
 #include "cli/server_flags.h"
 #include "engine/start/start_engine.h"
+#include "media/video/video_decoder.h"
 #include "server/applications/application.h"
 #include "server/server.h"
 #include "server/users/user.h"
@@ -71,6 +72,7 @@ struct ServeFlags {
   std::string applications, users, ui_samples;
   std::string generation_config = "auto";
   std::string tool_call_parser = "auto";
+  std::string video_decoder = "software";
   bool tokenizer_info = false;
   double stall_timeout = 60;       // seconds; 0: never
   std::vector<std::string> notes;  // about vLLM's flags
@@ -94,6 +96,12 @@ Status read_users(const std::string& path, server::ServerOptions& options) {
   if (path.empty()) return {};
   VALORA_TRY(users, server::read_users(path));
   options.users = std::move(users);
+  return {};
+}
+
+Status open_decoder(const std::string& name, server::ServerOptions& options) {
+  VALORA_TRY(decoder, media::open_video_decoder(name));
+  options.video_decoder = std::move(decoder);
   return {};
 }
 
@@ -210,6 +218,8 @@ int run_serve(ServeFlags& flags) {
     return fail(s.error());
   if (const Status s = read_users(flags.users, flags.server); !s.ok()) return fail(s.error());
   if (const Status s = read_samples(flags.ui_samples, flags.server); !s.ok())
+    return fail(s.error());
+  if (const Status s = open_decoder(flags.video_decoder, flags.server); !s.ok())
     return fail(s.error());
   flags.server.tool_call_style = tool_call_style(flags.tool_call_parser);
   if (!flags.server.served_model_names.empty())
@@ -338,6 +348,13 @@ void add_serve(Command app, std::function<int()>& run) {
   add_media_defaults(c, flags->media);
   c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path,
                "Allow file:// media URLs for files in this folder");
+  c.add_option("--allowed-video-devices", e.fetch.video_devices,
+               "Cameras of this machine that streams may read: /dev/video0 as v4l2:///dev/video0");
+  c.add_option("--video-decoder", flags->video_decoder,
+               "Where live streams are decoded: software, a type of device that FFmpeg knows "
+               "(vaapi, cuda, …, or with a device, vaapi:/dev/dri/renderD128), or auto, the first "
+               "that can be opened, else software")
+      .capture_default_str();
   c.add_flag(
       "--allow-media-urls", e.fetch.allow_http,
       "Fetch media from http(s) URLs: from --allowed-media-domains, or, without a list, from "

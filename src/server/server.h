@@ -114,6 +114,7 @@ struct ServerOptions {
   streams::StreamLimits streams;
   streams::MqttSettings mqtt;  // of the broker that streams are published to
   MediaAccess media;           // of the sources of streams, and their webhooks: that of the engine
+  std::shared_ptr<const media::HardwareDevice> video_decoder;  // of streams; null: software
   // directory in which an unknown model name is looked up as an adapter folder; empty: off
   std::string lora_resolver_dir;
   // 429; choices waiting: n times the prompts of each request that the engine has not started

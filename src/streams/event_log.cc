@@ -2,15 +2,19 @@
 
 namespace valora::streams {
 
-EventPtr EventLog::add(const std::string& type, const OrderedJson& fields) {
+std::vector<EventPtr> EventLog::add(std::span<const EventDraft> drafts) {
   const std::lock_guard lock(mutex_);
-  OrderedJson whole{{"id", ++last_}, {"type", type}};
-  whole.update(fields);
-  events_.push_back(std::make_shared<const Event>(
-      Event{last_, type, whole.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)}));
-  if (events_.size() > keeps_) events_.pop_front();
-  for (const auto& [_, tell] : listeners_) tell(events_.back());
-  return events_.back();
+  std::vector<EventPtr> added;
+  for (const EventDraft& draft : drafts) {
+    OrderedJson whole{{"id", ++last_}, {"type", draft.type}};
+    whole.update(draft.fields);
+    added.push_back(std::make_shared<const Event>(Event{
+        last_, draft.type, whole.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)}));
+    events_.push_back(added.back());
+    if (events_.size() > keeps_) events_.pop_front();
+    for (const auto& [_, tell] : listeners_) tell(added.back());
+  }
+  return added;
 }
 
 std::vector<EventPtr> EventLog::after(int64_t after, size_t most) const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,13 +23,18 @@ struct Event {
 };
 using EventPtr = std::shared_ptr<const Event>;
 
+struct EventDraft {
+  std::string type;
+  OrderedJson fields;
+};
+
 class EventLog {
  public:
   // keeps: events; older ones are forgotten.
   explicit EventLog(size_t keeps) : keeps_(keeps) {}
 
-  // Adds "id" and "type" to the fields.
-  EventPtr add(const std::string& type, const OrderedJson& fields);
+  // Adds "id" and "type" to the fields. after() has all of them or none.
+  std::vector<EventPtr> add(std::span<const EventDraft> drafts);
   // Kept events with ids above `after`, ascending, up to `most`.
   std::vector<EventPtr> after(int64_t after, size_t most) const;
   int64_t last() const;

@@ -5,9 +5,18 @@
 namespace valora::streams {
 namespace {
 
+void add(EventLog& log, const std::string& type) {
+  log.add(std::vector<EventDraft>{{type, OrderedJson::object()}});
+}
+
 TEST(EventLog, KeepsTheLastOnes) {
   EventLog log(3);
-  for (int i = 0; i < 5; ++i) log.add("answers", {{"i", i}});
+  const std::vector<EventDraft> five{{"answers", {{"i", 0}}},
+                                     {"answers", {{"i", 1}}},
+                                     {"answers", {{"i", 2}}},
+                                     {"answers", {{"i", 3}}},
+                                     {"answers", {{"i", 4}}}};
+  EXPECT_EQ(log.add(five).size(), 5u);
   EXPECT_EQ(log.last(), 5);
   const auto kept = log.after(0, 10);
   ASSERT_EQ(kept.size(), 3u);
@@ -18,16 +27,16 @@ TEST(EventLog, KeepsTheLastOnes) {
 
 TEST(EventLog, ListenersMissNoneAndAreToldTheEnd) {
   EventLog log(10);
-  log.add("a", OrderedJson::object());
+  add(log, "a");
   std::vector<int64_t> first, second;
   const auto into = [](std::vector<int64_t>& out) {
     return [&out](const EventPtr& event) { out.push_back(event ? event->id : -1); };
   };
   log.listen(0, into(first));
   const uint64_t forgotten = log.listen(1, into(second));
-  log.add("b", OrderedJson::object());
+  add(log, "b");
   log.forget(forgotten);
-  log.add("c", OrderedJson::object());
+  add(log, "c");
   log.close();
   EXPECT_EQ(first, std::vector<int64_t>({1, 2, 3, -1}));
   EXPECT_EQ(second, std::vector<int64_t>({2}));

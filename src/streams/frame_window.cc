@@ -1,5 +1,6 @@
 #include "streams/frame_window.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace valora::streams {
@@ -17,11 +18,21 @@ FramePtr FrameWindow::push(Frame frame, bool wait, const std::stop_token& stop) 
 }
 
 void FrameWindow::trim() {
-  const size_t most = seconds_ > 0 ? kMostFrames : frames_;
-  const auto is_old = [&](const FramePtr& frame) {
-    return seconds_ > 0 && window_.back()->time - frame->time > seconds_;
+  const size_t most = rule_.seconds > 0 ? kMostFrames : rule_.frames;
+  const Frame& newest = *window_.back();
+  const auto is_old = [&](size_t i) {
+    const Frame& frame = *window_[i];
+    const bool earlier_run = frame.run != newest.run && frame.clock > newest.clock;
+    return window_.size() - i > most ||
+           (rule_.seconds > 0 && (earlier_run || newest.clock - frame.clock > rule_.seconds));
   };
-  while (window_.size() > most || is_old(window_.front())) window_.pop_front();
+  size_t old = 0;
+  while (is_old(old)) ++old;
+  if (window_.size() > kMostFrames)
+    old = std::max(old, std::min(rule_.slide, kMostFrames));
+  else if (old < rule_.slide)
+    return;
+  window_.erase(window_.begin(), window_.begin() + static_cast<int64_t>(old));
 }
 
 std::vector<FramePtr> FrameWindow::take(std::chrono::milliseconds time,

@@ -22,14 +22,25 @@ struct FrameCounts {
   int64_t dropped = 0;  // newer ones came before anyone took them
 };
 
-// Holds the newest `frames` frames, or all frames of the newest `seconds` up to kMostFrames, whole
-// or not taken at all: a slow reader sees the newest frames, never a backlog.
+// Which frames a question is about.
+struct WindowRule {
+  size_t frames = 1;         // the newest
+  double seconds = 0;        // all frames of the newest seconds; 0: `frames`
+  size_t slide = 1;          // frames that leave together
+  bool as_pictures = false;  // not as a video, even if the model takes one
+
+  // The most frames of a question; 0: of a rule in seconds, unknown.
+  size_t most() const { return seconds > 0 ? 0 : frames + slide - 1; }
+};
+
+// Holds the frames of a rule, at most kMostFrames. Old frames stay until `slide` of them leave
+// together: meanwhile each window begins like the one before, so its KV is in the prefix cache. A
+// slow reader sees the newest frames, never a backlog.
 class FrameWindow {
  public:
   static constexpr size_t kMostFrames = 64;
 
-  // seconds: 0: the window has exactly up to `frames` frames.
-  FrameWindow(size_t frames, double seconds) : frames_(frames), seconds_(seconds) {}
+  explicit FrameWindow(const WindowRule& rule) : rule_(rule) {}
 
   // Gives the frame its id, and returns it. wait: waits until the frame before it was taken, or a
   // stop, so that none is dropped.
@@ -45,8 +56,7 @@ class FrameWindow {
  private:
   void trim();
 
-  const size_t frames_;
-  const double seconds_;
+  const WindowRule rule_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<FramePtr> window_;

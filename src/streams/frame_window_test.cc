@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Frame at(double time) { return {.time = time}; }
+Frame at(double time) { return {.clock = time}; }
 
 std::vector<int64_t> ids(const std::vector<FramePtr>& frames) {
   std::vector<int64_t> out;
@@ -19,7 +19,7 @@ std::vector<int64_t> ids(const std::vector<FramePtr>& frames) {
 using Ids = std::vector<int64_t>;
 
 TEST(FrameWindow, HoldsTheNewestAndCountsTheDropped) {
-  FrameWindow window(2, 0);
+  FrameWindow window({.frames = 2});
   for (int i = 0; i < 5; ++i) window.push(at(i));
   EXPECT_EQ(ids(window.take(0ms)), Ids({4, 5}));
   EXPECT_EQ(window.counts().came, 5);
@@ -31,15 +31,50 @@ TEST(FrameWindow, HoldsTheNewestAndCountsTheDropped) {
 }
 
 TEST(FrameWindow, HoldsTheFramesOfItsSeconds) {
-  FrameWindow window(1, 2.5);
+  FrameWindow window({.seconds = 2.5});
   for (int i = 0; i < 6; ++i) window.push(at(i));
   EXPECT_EQ(ids(window.take(0ms)), Ids({4, 5, 6}));
   for (int i = 0; i < 200; ++i) window.push(at(6 + i * 0.001));
   EXPECT_EQ(window.take(0ms).size(), FrameWindow::kMostFrames);
 }
 
+TEST(FrameWindow, FramesLeaveTogether) {
+  FrameWindow window({.frames = 2, .slide = 3});
+  std::vector<Ids> seen;
+  for (int i = 0; i < 6; ++i) {
+    window.push(at(i));
+    seen.push_back(ids(window.take(0ms)));
+  }
+  EXPECT_EQ(seen, std::vector<Ids>({{1}, {1, 2}, {1, 2, 3}, {1, 2, 3, 4}, {4, 5}, {4, 5, 6}}));
+}
+
+TEST(FrameWindow, OldFramesOfSecondsLeaveTogether) {
+  FrameWindow window({.seconds = 1.5, .slide = 2});
+  std::vector<Ids> seen;
+  for (int i = 0; i < 5; ++i) {
+    window.push(at(i));
+    seen.push_back(ids(window.take(0ms)));
+  }
+  EXPECT_EQ(seen, std::vector<Ids>({{1}, {1, 2}, {1, 2, 3}, {3, 4}, {3, 4, 5}}));
+  FrameWindow long_window({.seconds = 1, .slide = 64});
+  for (int i = 0; i < 200; ++i) long_window.push(at(i * 0.1));
+  EXPECT_LE(long_window.take(0ms).size(), FrameWindow::kMostFrames);
+  FrameWindow full({.seconds = 100, .slide = 8});
+  for (int i = 0; i < 64; ++i) full.push(at(i));
+  EXPECT_EQ(full.take(0ms).size(), 64u);
+  full.push(at(64));
+  EXPECT_EQ(full.take(0ms).size(), 57u);
+}
+
+TEST(FrameWindow, AFileThatBeginsAnewLeavesItsOldFrames) {
+  FrameWindow window({.seconds = 5});
+  for (int i = 0; i < 4; ++i) window.push({.clock = 10.0 + i, .run = 1});
+  for (int i = 0; i < 2; ++i) window.push({.clock = 1.0 * i, .run = 2});
+  EXPECT_EQ(ids(window.take(0ms)), Ids({5, 6}));
+}
+
 TEST(FrameWindow, AFileWaitsForItsReader) {
-  FrameWindow window(1, 0);
+  FrameWindow window({});
   std::vector<int64_t> seen;
   std::jthread file([&] {
     for (int i = 0; i < 20; ++i) window.push(at(i), true);
@@ -52,7 +87,7 @@ TEST(FrameWindow, AFileWaitsForItsReader) {
 }
 
 TEST(FrameWindow, AStopEndsEveryWait) {
-  FrameWindow window(1, 0);
+  FrameWindow window({});
   std::stop_source stop;
   window.push(at(0));
   std::jthread writer([&] { window.push(at(1), true, stop.get_token()); });

@@ -23,16 +23,8 @@ constexpr milliseconds kFirstPause = 500ms, kLongestPause = 30s;  // before a ca
 constexpr int kJpegQuality = 92;
 constexpr double kEarly = 0.02;  // seconds that a frame may come before its time
 
-double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-const char* type_of(std::string_view bytes) {
-  if (bytes.starts_with("\xff\xd8")) return "image/jpeg";
-  if (bytes.starts_with("\x89PNG")) return "image/png";
-  if (bytes.starts_with("GIF8")) return "image/gif";
-  if (bytes.starts_with("RIFF")) return "image/webp";
-  return "application/octet-stream";
+std::span<const uint8_t> as_span(const std::string& bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
 }
 
 std::string data_url(const Frame& frame) {
@@ -44,6 +36,10 @@ OrderedJson picture_part(const Frame& frame) {
 }
 
 }  // namespace
+
+double now_in_unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 const char* state_name(StreamState state) {
   switch (state) {
@@ -61,7 +57,7 @@ Stream::Stream(std::string id, std::string owner, StreamSpec spec, StreamParts p
       owner_(std::move(owner)),
       spec_(std::move(spec)),
       parts_(std::move(parts)),
-      window_(spec_.frames, spec_.seconds),
+      window_(spec_.window),
       turns_(spec_.skills, spec_.still) {
   for (const StandingSkill& skill : spec_.skills)
     standing_.push_back({EventMachine(skill.start_after, skill.end_after), {}});
@@ -104,11 +100,14 @@ Result<int64_t> Stream::push(std::string bytes) {
   if (!spec_.pushed())
     return Error{ErrorCode::kConflict, "the stream reads its source; frames cannot be pushed", {}};
   if (paused()) return Error{ErrorCode::kConflict, "the stream is paused", {}};
-  VALORA_TRY(size, media::image_size({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
-                                     parts_.limits));
-  Frame frame{.time = unix_time(), .width = size.width, .height = size.height, .run = run_};
-  frame.clock = frame.time;
-  frame.type = type_of(bytes);
+  VALORA_TRY(size, media::image_size(as_span(bytes), parts_.limits));
+  Frame frame{.time = parts_.unix_time(),
+              .came = steady_time(),
+              .width = size.width,
+              .height = size.height,
+              .run = run_};
+  frame.clock = frame.came;
+  frame.type = media::image_type(as_span(bytes));
   frame.bytes = std::move(bytes);
   // Before the frame, whose answer may come at once.
   if (state() == StreamState::kWaiting) set_state(StreamState::kRunning, "");
@@ -124,9 +123,9 @@ void Stream::set_state(StreamState state, const std::string& reason, bool as_eve
   }
   if (parts_.output) parts_.output->changed(*this);
   if (!as_event) return;
-  OrderedJson fields{{"stream", id_}, {"time", unix_time()}, {"state", state_name(state)}};
+  OrderedJson fields{{"stream", id_}, {"time", parts_.unix_time()}, {"state", state_name(state)}};
   if (!reason.empty()) fields["reason"] = reason;
-  tell("state", fields, true);
+  tell({EventDraft{"state", std::move(fields)}});
 }
 
 StreamState Stream::state() const {
@@ -160,10 +159,26 @@ void Stream::keep(const FramePtr& frame) {
   if (kept_.size() > kKeptFrames) kept_.erase(kept_.begin());
 }
 
-void Stream::tell(const std::string& type, const OrderedJson& fields, bool to_webhook) {
-  const EventPtr event = events_.add(type, fields);
-  if (webhook_ && to_webhook) webhook_->send(event->json);
-  if (parts_.output) parts_.output->told(*this, *event, fields);
+// A frame's events and its count appear at once: whoever saw one finds the others.
+void Stream::tell(const std::vector<EventDraft>& drafts, int64_t StreamCounts::* counter) {
+  std::vector<EventPtr> added;
+  {
+    const std::lock_guard lock(mutex_);
+    added = events_.add(drafts);
+    counts_.events += std::ranges::count(drafts, "start", &EventDraft::type);
+    if (counter) ++(counts_.*counter);
+  }
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    if (webhook_ && (drafts[i].type != "answers" || spec_.webhook->answers))
+      webhook_->send(added[i]->json);
+    if (parts_.output) parts_.output->told(*this, *added[i], drafts[i].fields);
+  }
+}
+
+void Stream::count(const BlockCounts& blocks) {
+  const std::lock_guard lock(mutex_);
+  counts_.blocks.all += blocks.all;
+  counts_.blocks.still += blocks.still;
 }
 
 // ---- the camera ----
@@ -171,28 +186,35 @@ void Stream::tell(const std::string& type, const OrderedJson& fields, bool to_we
 // Reads frames, at most `fps` per second, until the source ends or fails. True at the end of a
 // file.
 Result<bool> Stream::read_camera(const std::stop_token& stop) {
-  VALORA_TRY(video,
-             media::LiveVideo::open(spec_.source, parts_.policy, parts_.limits, kPatience, stop));
+  VALORA_TRY(video, media::LiveVideo::open(spec_.source, parts_.policy, parts_.limits,
+                                           {.patience = kPatience,
+                                            .key_frames_only = spec_.key_frames,
+                                            .device = parts_.video_decoder},
+                                           stop));
   const bool is_file = spec_.source.starts_with("file:");
-  const double begun = unix_time(), period = 1 / spec_.fps;
+  const double begun = steady_time(), period = 1 / spec_.fps;
   double next = 0;  // in the time that frames are chosen by
+  std::optional<StillBlocks> blocks;
+  if (spec_.still_blocks) blocks.emplace(*spec_.still_blocks);
   while (true) {
     VALORA_TRY(more, video->next());
     if (!more) return true;
     if (is_file && spec_.realtime) {
-      const double early = video->time() - (unix_time() - begun);
+      const double early = video->time() - (steady_time() - begun);
       if (early > 0) sleep_for(milliseconds(static_cast<int64_t>(early * 1000)), stop);
     }
-    const double now = is_file ? video->time() : unix_time() - begun;
+    const double now = is_file ? video->time() : steady_time() - begun;
     if (now + kEarly < next) continue;
     next = std::max(next + period, now);
     VALORA_TRY(image, video->image());
-    Frame frame{.time = unix_time(),
+    Frame frame{.time = parts_.unix_time(),
+                .came = steady_time(),
                 .type = "image/jpeg",
                 .width = image.width,
                 .height = image.height,
                 .run = run_};
-    frame.clock = spec_.realtime ? frame.time : video->time();
+    frame.clock = spec_.realtime ? frame.came : video->time();
+    if (blocks) count(blocks->apply(image, frame.clock));
     if (spec_.still) frame.luma = std::make_shared<LumaGrid>(luma_grid(image));
     VALORA_TRY(bytes, media::encode_jpeg(image, kJpegQuality));
     frame.bytes = std::move(bytes);
@@ -237,7 +259,7 @@ OrderedJson Stream::media_parts(const std::vector<FramePtr>& window) const {
   OrderedJson parts = OrderedJson::array();
   const bool jpeg = std::ranges::all_of(
       window, [](const FramePtr& frame) { return frame->type == "image/jpeg"; });
-  if (window.size() == 1 || !parts_.videos || !jpeg) {
+  if (window.size() == 1 || !parts_.videos || spec_.window.as_pictures || !jpeg) {
     for (const FramePtr& frame : window) parts.push_back(picture_part(*frame));
     return parts;
   }
@@ -294,8 +316,7 @@ LookPtr Stream::look_at(const Frame& frame) const try {
   if (frame.luma) {
     look.grid = *frame.luma;
   } else {
-    const auto image = media::decode_image(
-        {reinterpret_cast<const uint8_t*>(frame.bytes.data()), frame.bytes.size()}, parts_.limits);
+    const auto image = media::decode_image(as_span(frame.bytes), parts_.limits);
     if (!image.ok()) return nullptr;
     look.grid = luma_grid(*image);
   }
@@ -308,18 +329,16 @@ LookPtr Stream::look_at(const Frame& frame) const try {
 void Stream::ask_about(const std::vector<FramePtr>& window, const std::stop_token& stop) {
   const FramePtr& frame = window.back();
   std::vector<size_t> skills = turns_.due(frame->clock, frame->run);
-  const auto count = [this](int64_t& counter) {
-    const std::lock_guard lock(mutex_);
-    ++counter;
-  };
-  if (skills.empty()) return count(counts_.skipped);
+  if (skills.empty()) return tell({}, &StreamCounts::skipped);
   const LookPtr look = look_at(*frame);
+  std::vector<EventDraft> told;
   std::erase_if(skills, [&](size_t skill) {
     const bool still = turns_.is_still(skill, look);
-    if (still) step_event(skill, *standing_[skill].last, frame);
+    if (still) step_event(skill, *standing_[skill].last, frame, told);
     return still;
   });
-  if (skills.empty()) return count(counts_.still);
+  tell(told, skills.empty() ? &StreamCounts::still : nullptr);
+  if (skills.empty()) return;
   const auto answer = ask(chat_text(spec_, skills, media_parts(window)), stop);
   if (answer) take(frame, skills, look, *answer);
 }
@@ -327,42 +346,45 @@ void Stream::ask_about(const std::vector<FramePtr>& window, const std::stop_toke
 void Stream::take(const FramePtr& asked, const std::vector<size_t>& skills, const LookPtr& look,
                   const ChatAnswer& answer) {
   const Frame& frame = *asked;
-  const double now = unix_time();
-  OrderedJson fields{{"stream", id_},
-                     {"time", now},
-                     {"frame", frame.id},
-                     {"frame_time", frame.time},
-                     {"lag", now - frame.time}};
+  const double lag = steady_time() - frame.came;
+  std::vector<EventDraft> told{{"answers",
+                                {{"stream", id_},
+                                 {"time", parts_.unix_time()},
+                                 {"frame", frame.id},
+                                 {"frame_time", frame.time},
+                                 {"lag", lag}}}};
+  OrderedJson& fields = told.front().fields;
   auto results = answer.status == 200
                      ? read_skill_answers(answer.body, frame.width, frame.height)
                      : Result<std::map<std::string, SkillResult>>(internal("no answer"));
   {
     const std::lock_guard lock(mutex_);
-    counts_.lag = now - frame.time;
-    ++(results.ok() ? counts_.answered : counts_.failed);
+    counts_.lag = lag;
   }
   if (!results.ok()) {
     for (const size_t i : skills) turns_.asked(i, look, true);
     const auto error = parse_json(answer.body, "an answer");
-    const bool told = error.ok() && error->is_object() && error->contains("error");
-    fields["error"] = told ? OrderedJson::parse((*error)["error"].dump())
-                           : OrderedJson{{"message", "the answer was lost"}};
-    return tell("answers", fields, spec_.webhook && spec_.webhook->answers);
+    const bool has_error = error.ok() && error->is_object() && error->contains("error");
+    fields["error"] = has_error ? OrderedJson::parse((*error)["error"].dump())
+                                : OrderedJson{{"message", "the answer was lost"}};
+    return tell(told, &StreamCounts::failed);
   }
   OrderedJson& shown = fields["answers"] = OrderedJson::object();
   for (auto& [name, result] : *results) shown[name] = result.shown;
-  tell("answers", fields, spec_.webhook && spec_.webhook->answers);
   for (const size_t i : skills) {
     const auto found = results->find(spec_.skills[i].name);
     const bool failed = found == results->end() || found->second.failed;
     turns_.asked(i, look, failed);
     if (failed) continue;
-    step_event(i, found->second, asked);
+    step_event(i, found->second, asked, told);
     standing_[i].last = std::move(found->second);
   }
+  tell(told, &StreamCounts::answered);
 }
 
-void Stream::step_event(size_t skill, const SkillResult& result, const FramePtr& frame) {
+// Adds the skill's event to `told` if it begins or ends.
+void Stream::step_event(size_t skill, const SkillResult& result, const FramePtr& frame,
+                        std::vector<EventDraft>& told) {
   const StandingSkill& asked = spec_.skills[skill];
   Standing& standing = standing_[skill];
   if (!asked.when) return;
@@ -370,17 +392,14 @@ void Stream::step_event(size_t skill, const SkillResult& result, const FramePtr&
   const Edge edge = standing.machine.step(asked.when->holds(result.answer, before));
   if (edge == Edge::kNone) return;
   keep(frame);
-  tell(edge == Edge::kStart ? "start" : "end",
-       {{"stream", id_},
-        {"time", unix_time()},
-        {"skill", asked.name},
-        {"frame", frame->id},
-        {"frame_time", frame->time},
-        {"frame_url", fmt::format("/v1/streams/{}/frames/{}", id_, frame->id)},
-        {"answer", result.shown}},
-       true);
-  const std::lock_guard lock(mutex_);
-  counts_.events += edge == Edge::kStart ? 1 : 0;
+  told.push_back({edge == Edge::kStart ? "start" : "end",
+                  {{"stream", id_},
+                   {"time", parts_.unix_time()},
+                   {"skill", asked.name},
+                   {"frame", frame->id},
+                   {"frame_time", frame->time},
+                   {"frame_url", fmt::format("/v1/streams/{}/frames/{}", id_, frame->id)},
+                   {"answer", result.shown}}});
 }
 
 }  // namespace valora::streams

@@ -15,12 +15,14 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "media/video/live_video.h"
 #include "streams/event_log.h"
 #include "streams/frame_window.h"
 #include "streams/skill_answers.h"
 #include "streams/skill_turns.h"
+#include "streams/still_blocks.h"
 #include "streams/stream_output.h"
 #include "streams/stream_spec.h"
 #include "streams/webhook_sender.h"
@@ -48,17 +50,23 @@ struct StreamCounts {
   int64_t skipped = 0;     // frames at which no skill was due
   int64_t still = 0;       // frames at which the answers of all skills that were due stood
   int64_t failed = 0;      // frames whose question failed as a whole
+  BlockCounts blocks;      // of all frames, if some may stand
   int64_t events = 0;      // begun
   int64_t reconnects = 0;  // of the camera
   double lag = 0;          // of the last answer: seconds from its frame to the answer
 };
 
+double now_in_unix_time();  // seconds
+
 struct StreamParts {
   AskChat ask;
-  media::FetchPolicy policy;       // of the source and the webhook
-  media::Limits limits;            // of frames
-  bool videos = false;             // the model takes several frames as a video
-  StreamOutput* output = nullptr;  // outlives the streams; null: none
+  media::FetchPolicy policy;  // of the source and the webhook
+  std::shared_ptr<const media::HardwareDevice> video_decoder = nullptr;  // null: software
+  media::Limits limits;                                                  // of frames
+  bool videos = false;  // the model takes several frames as a video
+  const Clock* clock = &real_clock();
+  std::function<double()> unix_time = now_in_unix_time;  // shown, never counted with
+  StreamOutput* output = nullptr;                        // outlives the streams; null: none
 };
 
 class Stream {
@@ -109,11 +117,14 @@ class Stream {
   std::optional<ChatAnswer> ask(std::string body, const std::stop_token& stop);
   void take(const FramePtr& asked, const std::vector<size_t>& skills, const LookPtr& look,
             const ChatAnswer& answer);
-  void step_event(size_t skill, const SkillResult& result, const FramePtr& frame);
+  void step_event(size_t skill, const SkillResult& result, const FramePtr& frame,
+                  std::vector<EventDraft>& told);
   OrderedJson media_parts(const std::vector<FramePtr>& window) const;
-  void tell(const std::string& type, const OrderedJson& fields, bool to_webhook);
+  void tell(const std::vector<EventDraft>& drafts, int64_t StreamCounts::* counter = nullptr);
   void set_state(StreamState state, const std::string& reason, bool as_event = true);
   void keep(const FramePtr& frame);
+  void count(const BlockCounts& blocks);
+  double steady_time() const { return seconds(parts_.clock->now().time_since_epoch()); }
 
   const std::string id_, owner_;
   const StreamSpec spec_;

@@ -4,7 +4,9 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -51,7 +53,10 @@ Status StreamSet::keep(const Stream& stream, bool paused) const {
                            {"owner", stream.owner()},
                            {"paused", paused},
                            {"spec", stream.spec().json}};
-  return write_file(path_of(stream.id()), record.dump(1) + "\n");
+  const Status written = write_file(path_of(stream.id()), record.dump(1) + "\n");
+  if (written.ok()) return {};
+  spdlog::error("a stream cannot be kept: {}", written.error().message);
+  return Error{ErrorCode::kUnavailable, "the server's folder of streams cannot be written", {}};
 }
 
 Result<std::pair<StreamPtr, bool>> StreamSet::read(const std::string& path) const {
@@ -87,6 +92,10 @@ void StreamSet::resume(StreamParts parts) {
       continue;
     }
     const auto& [stream, paused] = *found;
+    const std::string_view number = std::string_view(name).substr(std::strlen("stream_"));
+    int64_t id = 0;
+    std::from_chars(number.data(), number.data() + number.size(), id, 16);
+    next_ = std::max(next_, id);  // also if the clock was set back
     begin(stream, paused);
     const std::lock_guard lock(mutex_);
     streams_[stream->id()] = stream;
@@ -103,6 +112,7 @@ void StreamSet::stop() {
 }
 
 Result<StreamPtr> StreamSet::add(const std::string& owner, StreamSpec spec, bool paused) {
+  const std::lock_guard change(changing_);
   std::string id;
   {
     const std::lock_guard lock(mutex_);
@@ -141,6 +151,7 @@ std::vector<StreamPtr> StreamSet::all() const {
 Status StreamSet::remove(const std::string& id) {
   StreamPtr stream;
   {
+    const std::lock_guard change(changing_);
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find(id);
     if (found == streams_.end()) return not_found("there is no such stream", "id");
@@ -161,6 +172,8 @@ Status StreamSet::remove(const std::string& id) {
 }
 
 Status StreamSet::set_paused(const StreamPtr& stream, bool paused) {
+  const std::lock_guard change(changing_);
+  if (find(stream->id()) != stream) return not_found("there is no such stream", "id");
   VALORA_CHECK(keep(*stream, paused));
   if (paused)
     stream->pause();

@@ -36,12 +36,13 @@ class StreamSet {
   // Ends all streams; they stay in the folder.
   void stop();
 
-  // kQueueFull: there are as many as may be. Other errors: those of the disk.
+  // kQueueFull: there are as many as may be. kUnavailable: the folder cannot be written.
   Result<StreamPtr> add(const std::string& owner, StreamSpec spec, bool paused);
   StreamPtr find(std::string_view id) const;  // null: none
   std::vector<StreamPtr> all() const;         // the oldest first
   Status remove(const std::string& id);
-  // Pauses or goes on, and keeps that.
+  // Pauses or goes on, and keeps that. kUnavailable as for add(), kNotFound for one that was
+  // removed: nothing has changed.
   Status set_paused(const StreamPtr& stream, bool paused);
 
  private:
@@ -59,6 +60,7 @@ class StreamSet {
   const StreamLimits limits_;
   const std::optional<FolderLock> lock_;
   StreamParts parts_;
+  std::mutex changing_;  // one change at a time, so that limits hold and records agree
   mutable std::mutex mutex_;
   std::map<std::string, StreamPtr, std::less<>> streams_;  // ids ascend with time
   int64_t next_ = 0;

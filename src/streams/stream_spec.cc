@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/json/parse_ordered.h"
-#include "streams/frame_window.h"
 
 namespace valora::streams {
 namespace {
@@ -88,22 +87,32 @@ Status read_skills(const OrderedJson& json, StreamSpec& spec) {
   return {};
 }
 
+// 1 if absent.
+Result<size_t> count_at(const Json& object, const char* key, const std::string& path, size_t most) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return size_t{1};
+  const auto count = as_integer(*found);
+  if (!count || *count < 1 || *count > static_cast<int64_t>(most))
+    return wrong_field(path, fmt::format("must be a whole number from 1 to {}", most));
+  return static_cast<size_t>(*count);
+}
+
 Status read_window(const Json& json, StreamSpec& spec) {
   const auto window = json.find("window");
   if (window == json.end() || window->is_null()) return {};
-  if (!window->is_object() || window->size() != 1 ||
-      (!window->contains("frames") && !window->contains("seconds")))
-    return wrong_field("window", "must be {\"frames\": N} or {\"seconds\": S}");
-  if (window->contains("seconds")) {
-    VALORA_TRY(seconds, number_at(*window, "seconds", "window.seconds", 0.01, 3600, 0));
-    spec.seconds = seconds;
-    return {};
-  }
-  const auto frames = as_integer((*window)["frames"]);
-  if (!frames || *frames < 1 || *frames > static_cast<int64_t>(FrameWindow::kMostFrames))
-    return wrong_field("window.frames", fmt::format("must be a whole number from 1 to {}",
-                                                    FrameWindow::kMostFrames));
-  spec.frames = static_cast<size_t>(*frames);
+  if (!window->is_object() || window->contains("frames") == window->contains("seconds"))
+    return wrong_field("window", "must be an object with \"frames\" or \"seconds\"");
+  for (const auto& [key, value] : window->items())
+    if (key != "frames" && key != "seconds" && key != "slide" && key != "as")
+      return wrong_field("window." + key, "is not known");
+  VALORA_TRY(seconds, number_at(*window, "seconds", "window.seconds", 0.01, 3600, 0));
+  VALORA_TRY(frames, count_at(*window, "frames", "window.frames", FrameWindow::kMostFrames));
+  VALORA_TRY(slide,
+             count_at(*window, "slide", "window.slide", FrameWindow::kMostFrames - frames + 1));
+  VALORA_TRY(as, field_or<std::string>(*window, "as", "video"));
+  if (as != "video" && as != "pictures")
+    return wrong_field("window.as", "must be \"video\" or \"pictures\"");
+  spec.window = {frames, seconds, slide, as == "pictures"};
   return {};
 }
 
@@ -141,29 +150,30 @@ Status read_mqtt(const Json& json, StreamSpec& spec) {
   return {};
 }
 
-Status read_still(const Json& json, StreamSpec& spec) {
-  const auto found = json.find("skip_still");
-  if (found == json.end() || found->is_null()) return {};
+Result<std::optional<StillRule>> read_still(const Json& json, const std::string& field) {
+  const auto found = json.find(field);
+  std::optional<StillRule> rule;
+  if (found == json.end() || found->is_null()) return rule;
   if (!found->is_boolean() && !found->is_object())
-    return wrong_field("skip_still",
-                       "must be true, false, or an object with threshold and at_most");
-  if (found->is_boolean() && !found->get<bool>()) return {};
-  StillRule& still = spec.still.emplace();
-  if (found->is_boolean()) return {};
+    return wrong_field(field, "must be true, false, or an object with threshold and at_most");
+  if (found->is_boolean() && !found->get<bool>()) return rule;
+  rule.emplace();
+  if (found->is_boolean()) return rule;
   for (const auto& [key, _] : found->items())
     if (key != "threshold" && key != "at_most")
-      return wrong_field("skip_still." + key, "is not known; known are threshold, at_most");
+      return wrong_field(field + "." + key, "is not known; known are threshold, at_most");
   VALORA_TRY(threshold,
-             number_at(*found, "threshold", "skip_still.threshold", 0, 255, still.threshold));
+             number_at(*found, "threshold", field + ".threshold", 0, 255, rule->threshold));
   VALORA_TRY(at_most,
-             number_at(*found, "at_most", "skip_still.at_most", 0, kLongestPeriod, still.at_most));
-  still = {threshold, at_most};
-  return {};
+             number_at(*found, "at_most", field + ".at_most", 0, kLongestPeriod, rule->at_most));
+  rule = {threshold, at_most};
+  return rule;
 }
 
 // Everything else is a field of the chats.
-constexpr const char* kOwnKeys[] = {"name",   "source",  "fps",  "realtime", "window",
-                                    "skills", "webhook", "mqtt", "paused",   "skip_still"};
+constexpr const char* kOwnKeys[] = {"name",   "source",     "fps",        "realtime",
+                                    "window", "skills",     "webhook",    "mqtt",
+                                    "paused", "skip_still", "key_frames", "still_blocks"};
 constexpr const char* kRefusedKeys[] = {"messages", "stream", "model", "n", "stream_options"};
 
 }  // namespace
@@ -186,11 +196,19 @@ Result<StreamSpec> parse_stream_spec(std::string_view text) {
   spec.realtime = realtime;
   if (!realtime && !spec.source.starts_with("file://"))
     return wrong_field("realtime", "can be false for files only");
+  VALORA_TRY(key_frames, field_or<bool>(json, "key_frames", false));
+  if (key_frames && spec.pushed()) return wrong_field("key_frames", "is for sources alone");
+  spec.key_frames = key_frames;
   VALORA_CHECK(read_window(json, spec));
   VALORA_CHECK(read_skills(spec.json, spec));
   VALORA_CHECK(read_webhook(json, spec));
   VALORA_CHECK(read_mqtt(json, spec));
-  VALORA_CHECK(read_still(json, spec));
+  VALORA_TRY(still, read_still(json, "skip_still"));
+  VALORA_TRY(still_blocks, read_still(json, "still_blocks"));
+  if (still_blocks && spec.pushed())
+    return wrong_field("still_blocks", "is for sources alone: pushed frames stay as they are");
+  spec.still = still;
+  spec.still_blocks = still_blocks;
   for (const char* key : kRefusedKeys)
     if (json.contains(key)) return wrong_field(key, "is no field of a stream");
   spec.shared = spec.json;

@@ -8,6 +8,7 @@
 #include "base/json/json.h"
 #include "base/result.h"
 #include "streams/condition.h"
+#include "streams/frame_window.h"
 
 namespace valora::streams {
 
@@ -34,11 +35,10 @@ struct MqttWishes {
   bool snapshots = false;  // the frames at which events begin
 };
 
-// A frame that differs from the last one that a skill was asked about by no more than this is not
-// asked about: that answer stands.
+// When something counts as unchanged.
 struct StillRule {
-  double threshold = 8;  // of largest_difference(); 0 to 255
-  double at_most = 60;   // seconds that an answer stands
+  double threshold = 8;  // the largest difference of means of brightness, 0 to 255
+  double at_most = 60;   // seconds
 };
 
 struct StreamSpec {
@@ -46,14 +46,17 @@ struct StreamSpec {
   std::string source;    // a URL; empty: frames are pushed
   double fps = 1;        // most frames per second that are looked at
   bool realtime = true;  // false: a file is read as fast as it is answered, and no frame is dropped
-  size_t frames = 1;     // of the window
-  double seconds = 0;    // of the window; 0: `frames`
+  bool key_frames = false;  // of the source: others are not decoded
+  WindowRule window;
   std::vector<StandingSkill> skills;
   OrderedJson shared;  // fields of the chats that are asked: max_tokens, priority, …
   std::optional<Webhook> webhook;
   MqttWishes mqtt;
-  std::optional<StillRule> still;  // absent: every frame is asked about
-  OrderedJson json;                // the whole, as sent
+  // A frame that does not differ from the last one that a skill was asked about is not asked about:
+  // that answer stands (SkillTurns). Absent: every frame is asked about.
+  std::optional<StillRule> still;
+  std::optional<StillRule> still_blocks;  // of sources (StillBlocks)
+  OrderedJson json;                       // the whole, as sent
 
   bool pushed() const { return source.empty(); }
 };

@@ -12,13 +12,15 @@ std::string param(const std::string& text) {
 
 TEST(StreamSpecs, AreRead) {
   const auto spec = parse_stream_spec(R"({"name":"gate","source":"rtsp://u:p@cam/1","fps":0.5,
-      "window":{"seconds":4},"max_tokens":8,
+      "window":{"seconds":4,"slide":8,"as":"pictures"},"max_tokens":8,
       "skills":["people",{"model":"base","name":"door","question":"Open?","every":5,
         "event":{"when":{"contains":"yes"},"start_after":2}}],
       "webhook":{"url":"https://x:y@hook/","secret":"s"}})");
   ASSERT_TRUE(spec.ok()) << spec.error().message;
   EXPECT_EQ(spec->fps, 0.5);
-  EXPECT_EQ(spec->seconds, 4);
+  EXPECT_EQ(spec->window.seconds, 4);
+  EXPECT_EQ(spec->window.slide, 8u);
+  EXPECT_TRUE(spec->window.as_pictures);
   ASSERT_EQ(spec->skills.size(), 2u);
   EXPECT_EQ(spec->skills[1].name, "door");
   EXPECT_EQ(spec->skills[1].every, 5);
@@ -53,7 +55,14 @@ TEST(StreamSpecs, FaultsAreNamed) {
   EXPECT_EQ(with(R"("fps":0)"), "fps");
   EXPECT_EQ(with(R"("window":3)"), "window");
   EXPECT_EQ(with(R"("window":{"frames":65})"), "window.frames");
+  EXPECT_EQ(with(R"("window":{"frames":2,"seconds":2})"), "window");
+  EXPECT_EQ(with(R"("window":{"frames":33,"slide":33})"), "window.slide");
+  EXPECT_EQ(with(R"("window":{"frames":2,"slide":0})"), "window.slide");
+  EXPECT_EQ(with(R"("window":{"frames":2,"as":"audio"})"), "window.as");
+  EXPECT_EQ(with(R"("window":{"frames":2,"step":2})"), "window.step");
+  EXPECT_EQ(with(R"("window":{"frames":32,"slide":33})"), "no error");
   EXPECT_EQ(with(R"("realtime":false)"), "realtime");
+  EXPECT_EQ(with(R"("key_frames":true)"), "key_frames");
   EXPECT_EQ(with(R"("webhook":{"url":"ftp://x"})"), "webhook.url");
   EXPECT_EQ(with(R"("webhook":{})"), "url");
   EXPECT_EQ(with(R"("messages":[])"), "messages");
@@ -78,6 +87,19 @@ TEST(StreamSpecs, StillFramesAreSkippedOnRequest) {
   EXPECT_EQ(rule(R"({"threshold":256})").error().param, "skip_still.threshold");
   EXPECT_EQ(rule(R"({"at_most":-1})").error().param, "skip_still.at_most");
   EXPECT_EQ(rule(R"({"motion":1})").error().param, "skip_still.motion");
+}
+
+TEST(StreamSpecs, BlocksOfSourcesMayStand) {
+  const auto spec = [](const std::string& source, const std::string& value) {
+    return parse_stream_spec(R"({"source":")" + source + R"(","skills":["a"],"still_blocks":)" +
+                             value + "}");
+  };
+  EXPECT_FALSE(spec("rtsp://a", "false")->still_blocks);
+  EXPECT_EQ(spec("rtsp://a", R"({"threshold":3})")->still_blocks->threshold, 3);
+  EXPECT_FALSE(spec("rtsp://a", "true")->still);
+  EXPECT_FALSE(spec("rtsp://a", "true")->shared.contains("still_blocks")) << "no field of chats";
+  EXPECT_EQ(spec("push", "true").error().param, "still_blocks");
+  EXPECT_EQ(spec("rtsp://a", R"({"at_most":-1})").error().param, "still_blocks.at_most");
 }
 
 TEST(StreamSpecs, PasswordsAreHidden) {

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <thread>
 
+#include "base/testing/temp_dir.h"
 #include "media/image/encode_jpeg.h"
+#include "media/testing/clips.h"
 
 namespace valora::streams {
 namespace {
@@ -27,16 +29,23 @@ std::string picture(int square_at, int width = 128, uint8_t brightness = 220) {
 
 class Streams : public ::testing::Test {
  protected:
-  void begin(const std::string& fields) {
-    auto spec = parse_stream_spec(R"({"source":"push",)" + fields + "}");
+  void begin(const std::string& fields, const std::string& source = "push",
+             const std::string& folder = {}) {
+    auto spec = parse_stream_spec(R"({"source":")" + source + "\"," + fields + "}");
     ASSERT_TRUE(spec.ok()) << spec.error().message;
+    media::FetchPolicy policy;
+    policy.allowed_local_path = folder;
     stream_ = std::make_unique<Stream>(
         "s", "", std::move(*spec),
-        StreamParts{.ask = [this](const std::string&, const std::string& body,
-                                  const std::function<void(ChatAnswer)>& done) {
-          done(answer(body));
-          return [] {};
-        }});
+        StreamParts{.ask =
+                        [this](const std::string&, const std::string& body,
+                               const std::function<void(ChatAnswer)>& done) {
+                          done(answer(body));
+                          return [] {};
+                        },
+                    .policy = policy,
+                    .clock = &clock_,
+                    .unix_time = [this] { return unix_time_.load(); }});
     stream_->start();
   }
 
@@ -73,6 +82,8 @@ class Streams : public ::testing::Test {
     return types;
   }
 
+  SimulatedClock clock_;
+  std::atomic<double> unix_time_ = 1e9;
   std::atomic<int> questions_ = 0;
   std::atomic<bool> fails_ = false;
   std::unique_ptr<Stream> stream_;
@@ -133,6 +144,24 @@ TEST_F(Streams, AChangeEndsAtAStillFrame) {
   EXPECT_THAT(events(), ElementsAre("state", "answers", "start"));
 }
 
+TEST_F(Streams, AJumpOfTheWallClockChangesNothing) {
+  begin(R"("skills":[{"model":"a","every":10}],"skip_still":{"at_most":30})");
+  EXPECT_TRUE(push(picture(10)));
+  clock_.advance(std::chrono::seconds(5));
+  unix_time_ = 2e9;
+  EXPECT_FALSE(push(picture(40))) << "not due for 5 s more";
+  clock_.advance(std::chrono::seconds(6));
+  unix_time_ = 0.5e9;
+  EXPECT_TRUE(push(picture(40))) << "due";
+  clock_.advance(std::chrono::seconds(40));
+  EXPECT_TRUE(push(picture(40))) << "still for longer than at_most";
+  EXPECT_EQ(stream_->counts().lag, 0);
+  for (const EventPtr& event : stream_->events().after(0, 1000)) {
+    if (event->type != "answers") continue;
+    EXPECT_NE(event->json.find("\"lag\":0.0"), std::string::npos) << event->json;
+  }
+}
+
 // The newest frame of a window decides.
 TEST_F(Streams, AWindowIsStillIfItsNewestFrameIs) {
   begin(R"("skills":["a"],"window":{"frames":2},"skip_still":true)");
@@ -140,6 +169,27 @@ TEST_F(Streams, AWindowIsStillIfItsNewestFrameIs) {
   EXPECT_TRUE(push(picture(40)));
   EXPECT_FALSE(push(picture(40)));
   EXPECT_TRUE(push(picture(10)));
+}
+
+// Greys: 103 and 98 are within the threshold of 100, and 118 of 120. The corner is white
+// throughout.
+TEST_F(Streams, BlocksOfAFileThatStandAreThoseOfTheFrameBefore) {
+  const valora::testing::TempDir folder;
+  const std::string path =
+      media::testing::write_clip({.levels = {100, 103, 98, 120, 118}}, folder.path());
+  begin(R"("skills":["a"],"realtime":false,"fps":60,"still_blocks":{"threshold":8})",
+        "file://" + path, folder.path());
+  while (stream_->state() != StreamState::kEnded)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const StreamCounts counts = stream_->counts();
+  EXPECT_EQ(counts.answered, 5);
+  EXPECT_EQ(counts.blocks.all, 5 * 12);
+  EXPECT_EQ(counts.blocks.still, 12 + 12 + 1 + 12);
+  const std::string& shown = stream_->frame(0)->bytes;
+  const auto image =
+      media::decode_image({reinterpret_cast<const uint8_t*>(shown.data()), shown.size()}, {});
+  ASSERT_TRUE(image.ok());
+  EXPECT_EQ(image->rgb.back(), 120);
 }
 
 }  // namespace

@@ -106,6 +106,12 @@ def test_flags_of_other_servers_are_accepted_or_get_suggestions():
     assert "--max-model-len?" in lines[0] and "--enable-lora?" in lines[1]
 
 
+def test_a_video_decoder_that_cannot_be_had_is_refused():
+    for decoder, words in (("nonsense", '"nonsense" is not known'), ("vaapi:/dev/no-such-device", "vaapi:/dev/no-such-device cannot be opened")):
+        done = run("serve", "nowhere", "--video-decoder", decoder)
+        assert done.returncode == 1 and words in done.stderr and "the decoders here are software, auto" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("command", ["serve", "generate", "inspect", "eval", "fuse", "quantize", "tune"])
 def test_unknown_options_are_named_before_their_values(command):
     done = run(command, "--model", "nowhere", "--lora-target-modules", "qkv_proj")

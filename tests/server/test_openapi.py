@@ -138,7 +138,7 @@ def batch_answers(server):
 def stream_answers(server):
     path = "/v1/streams"
     begun = server.post(path, {"source": "push", "name": "x", "fps": 1, "realtime": True, "mqtt": False, "window": {"frames": 1},
-                               "skip_still": False, "max_tokens": 2, "skills": [
+                               "skip_still": False, "still_blocks": False, "max_tokens": 2, "skills": [
         {"model": "one", "question": "Hi", "event": {"when": {"not": {"label": "x"}}}}]})
     yield path, "post", JSON, begun
     one, known = f"{path}/{begun['id']}", path + "/{stream_id}"

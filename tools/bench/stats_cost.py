@@ -13,10 +13,11 @@ import http.client
 import json
 import pathlib
 import statistics
-import subprocess
 import threading
 import time
 import urllib.parse
+
+from valora_server import Served
 
 DEMO = pathlib.Path(__file__).resolve().parents[2] / "demo"
 
@@ -27,13 +28,11 @@ def ask(connection):
     connection.getresponse().read()
 
 
-class Server:
+class Server(Served):
     def __init__(self, program):
-        self.process = subprocess.Popen(
-            [program, "--log-level", "warning", "serve", "--port", "0", "--model", DEMO / "model", "--served-model-name", "demo",
-             "--manifest", DEMO / "manifest.json", "--threads", "1", "--pool-memory", "64M"], stdout=subprocess.PIPE, text=True)
-        line = next(line for line in self.process.stdout if "serving" in line)
-        self.port = urllib.parse.urlsplit(line.split()[1]).port
+        super().__init__(program, "--model", DEMO / "model", "--served-model-name", "demo", "--manifest", DEMO / "manifest.json",
+                         "--threads", 1, "--pool-memory", "64M")
+        self.port = urllib.parse.urlsplit(self.url).port
         before = self.cpu_seconds()
         ask(self.connect())
         after = self.cpu_seconds()
@@ -50,10 +49,6 @@ class Server:
     def others(self):
         """CPU seconds of all threads except the one that computes."""
         return sum(seconds for name, seconds in self.cpu_seconds().items() if name != self.computing)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(60)
 
 
 class Clients:
@@ -129,7 +124,7 @@ def main():
         stop.set()
         if load.is_alive():
             load.join()
-        server.stop()
+        server.close()
 
 
 if __name__ == "__main__":

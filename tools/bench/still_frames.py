@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What `skip_still` of a stream saves, and what it misses: the same drawn video is pushed to streams that ask about every
-frame and to streams with several thresholds.
+frame and to streams with several thresholds. With --blocks the same of `still_blocks`, whose streams read the video from a file.
 
 The video shows a tray as in the demo's task `coins`, enlarged to that of a camera. Coins and cards are put down, taken away,
 and slide by 0.3 to 8 % of the picture, with still frames between; every frame has sensor noise and is a JPEG file, and the
 light changes slowly. Prints per threshold the share of frames that were skipped, of frames whose answer differs from the one
 without skipping (in its text, and in its boxes: an overlap below 0.7), and of right answers; before that, how often the model
-itself changes its answer about a scene that has not changed.
+itself changes its answer about a scene that has not changed. With --blocks the share of blocks that were kept, instead of skipped.
 
     .venv/bin/python tools/bench/still_frames.py --frames 300 --brightness 1,0.25 --noise 0,4,12
 """
@@ -14,23 +14,22 @@ itself changes its answer about a scene that has not changed.
 import argparse
 import io
 import itertools
-import json
 import math
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 
 import numpy
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "demo"))
+sys.path[:0] = [str(ROOT / "tools" / "demo"), str(ROOT / "tests" / "helpers")]
 
-import boxes  # noqa: E402  (needs the path above)
+import boxes  # noqa: E402  (needs the paths above)
+import movies  # noqa: E402
 import scenes  # noqa: E402
+from valora_server import Served  # noqa: E402
 
 FELT = [(60, 75, 65), (75, 60, 55), (60, 65, 85)]
 SCALE = 2  # pixels of the canvas per pixel
@@ -109,28 +108,20 @@ def video(options, brightness, noise):
         yield data.getvalue(), tray.truth()
 
 
-class Server:
+class Server(Served):
     """The demo's tasks, with streams."""
 
-    def __init__(self, program, threads):
+    def __init__(self, program, threads, more=()):
         self.folder = tempfile.TemporaryDirectory()
-        self.process = subprocess.Popen(
-            [str(program), "--log-level", "warning", "serve", "--model", "demo/model", "--manifest", "demo/manifest.json", "--port", "0",
-             "--threads", str(threads), "--streams-dir", self.folder.name + "/streams"], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        self.url = next((line.split()[1].removesuffix("/v1") for line in self.process.stdout if "serving" in line), None)
-        if not self.url:
-            raise SystemExit("the server did not start")
-
-    def ask(self, method, path, body=None, kind="application/json"):
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": kind}, method=method)
-        with urllib.request.urlopen(request) as response:
-            return json.load(response)
+        super().__init__(program, "--model", "demo/model", "--manifest", "demo/manifest.json", "--threads", threads, "--streams-dir",
+                         self.folder.name + "/streams", "--allowed-local-media-path", self.folder.name, *more, cwd=ROOT)
 
     def close(self):
-        self.process.terminate()
-        self.process.wait()
+        super().close()
         self.folder.cleanup()
+
+
+ASKED = {"skills": ["coins"], "temperature": 0, "max_tokens": 48, "mm_processor_kwargs": {"max_pixels": 4096}}
 
 
 class Watched:
@@ -139,8 +130,7 @@ class Watched:
     def __init__(self, server, threshold, at_most):
         self.server, self.answers = server, []
         rule = {} if threshold is None else {"skip_still": {"threshold": threshold, "at_most": at_most}}
-        body = {"source": "push", "skills": ["coins"], "temperature": 0, "max_tokens": 48, "mm_processor_kwargs": {"max_pixels": 4096}}
-        self.path = "/v1/streams/" + server.ask("POST", "/v1/streams", body | rule)["id"]
+        self.path = "/v1/streams/" + server.ask("POST", "/v1/streams", ASKED | {"source": "push"} | rule)["id"]
 
     def push(self, frame):
         self.server.ask("POST", self.path + "/frames", frame, "image/jpeg")
@@ -161,6 +151,47 @@ class Watched:
     last, still = 0, 0
 
 
+class FromFile:
+    """A stream that asks about every frame of a file, whose still blocks may be kept."""
+
+    def __init__(self, server, file, threshold, at_most):
+        rule = {} if threshold is None else {"still_blocks": {"threshold": threshold, "at_most": at_most}}
+        self.path = "/v1/streams/" + server.ask("POST", "/v1/streams", ASKED | {"source": f"file://{file}", "realtime": False, "fps": 1} | rule)["id"]
+        while (stream := server.ask("GET", self.path))["state"] not in ("ended", "failed"):
+            time.sleep(0.05)
+        assert stream["state"] == "ended" and stream["counts"]["failed"] == 0, stream
+        events = server.ask("GET", f"{self.path}/events?limit=1000")["data"]
+        self.answers = [e["answers"]["coins"]["content"] for e in events if e["type"] == "answers"]
+        self.kept = stream["counts"]["still_blocks"]
+
+
+def png(jpeg):
+    data = io.BytesIO()
+    Image.open(io.BytesIO(jpeg)).save(data, "PNG", compress_level=1)
+    return data.getvalue()
+
+
+def measure_blocks(server, options, brightness, noise):
+    frames, truths = zip(*video(options, brightness, noise))
+    file = Path(server.folder.name) / "video.avi"
+    file.write_bytes(movies.avi([png(frame) for frame in frames], 1))
+    every = None
+    print(f"brightness {brightness:g}, noise {noise:g}")
+    for threshold in [None, *options.thresholds]:
+        stream = FromFile(server, file, threshold, options.at_most)
+        every = every or stream.answers
+        show(stream.answers, every, truths, threshold, f"kept {100 * stream.kept:5.1f} %")
+        server.ask("DELETE", stream.path)
+
+
+def show(answers, every, truths, threshold, saved):
+    share = lambda hits: f"{100 * sum(hits) / len(truths):6.1f} %"
+    name = "none" if threshold is None else f"{threshold:g}"
+    print(f"  threshold {name:>5}  {saved}  other answers {share(a != b for a, b in zip(answers, every))}"
+          f"  other boxes {share(a != b and not boxes.agree(a, b) for a, b in zip(answers, every))}"
+          f"  right {share(boxes.agree(a, t) for a, t in zip(answers, truths))}", flush=True)
+
+
 def measure(server, options, brightness, noise):
     ways = [None, *options.thresholds]
     streams = [Watched(server, threshold, options.at_most) for threshold in ways]
@@ -177,12 +208,7 @@ def measure(server, options, brightness, noise):
           f"{100 * sum(a != b for a, b in pairs) / len(pairs):.1f} % have another answer than the frame before")
     for threshold, stream in zip(ways, streams):
         server.ask("DELETE", stream.path)
-        share = lambda hits: f"{100 * sum(hits) / len(truths):6.1f} %"
-        name = "none" if threshold is None else f"{threshold:g}"
-        print(f"  threshold {name:>5}  skipped {100 * stream.still / len(truths):5.1f} %"
-              f"  other answers {share(a != b for a, b in zip(stream.answers, every))}"
-              f"  other boxes {share(a != b and not boxes.agree(a, b) for a, b in zip(stream.answers, every))}"
-              f"  right {share(boxes.agree(a, t) for a, t in zip(stream.answers, truths))}", flush=True)
+        show(stream.answers, every, truths, threshold, f"skipped {100 * stream.still / len(truths):5.1f} %")
 
 
 def main():
@@ -198,12 +224,13 @@ def main():
     parser.add_argument("--light", type=float, default=3, help="amplitude of the slow change of light")
     parser.add_argument("--at-most", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--blocks", action="store_true", help="of still_blocks")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     server = Server(options.program, options.threads)
     try:
         for brightness, noise in itertools.product(options.brightness, options.noise):
-            measure(server, options, brightness, noise)
+            (measure_blocks if options.blocks else measure)(server, options, brightness, noise)
     finally:
         server.close()
 

@@ -15,12 +15,10 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 import threading
 import time
 import urllib.error
-import urllib.request
 from pathlib import Path
 
 import numpy
@@ -31,31 +29,11 @@ sys.path.insert(0, str(ROOT / "tools" / "demo"))
 
 import tasks  # noqa: E402  (needs the path above)
 from places import places  # noqa: E402
+from valora_server import Served  # noqa: E402
 
 PERIOD = 1.0  # seconds between a stream's chunks
 WARM_UP = 2   # chunks per stream that are not counted
 MOST = 512    # streams
-
-
-class Server:
-    """build/valora with one adapter, as a child process."""
-
-    def __init__(self, program, model, place, threads, more):
-        self.process = subprocess.Popen(
-            [str(program), "--log-level", "warning", "serve", "--model", str(model), "--served-model-name", "base", "--port", "0",
-             "--threads", str(threads), "--lora-modules", f"{place.adapter}={place.folder}", *more], stdout=subprocess.PIPE, text=True)
-        self.url = next((line.split()[1].removesuffix("/v1") for line in self.process.stdout if "serving" in line), None)
-        if not self.url:
-            raise SystemExit("the server did not start")
-
-    def post(self, path, body):
-        request = urllib.request.Request(self.url + path, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return json.load(response)
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
 
 
 class Camera:
@@ -215,12 +193,13 @@ def main():
     if not place or not place.head or not task.video:
         raise SystemExit(f"{options.task} is not a video task with a head in {options.demo}")
     camera = Camera(task, options.clips, options.frames)
-    server = Server(options.program, options.demo / "model", place, options.threads, options.more)
+    server = Served(options.program, "--model", options.demo / "model", "--served-model-name", "base", "--threads", options.threads,
+                    "--lora-modules", f"{place.adapter}={place.folder}", *options.more)
     ways = [Way("head", "/classify", {"head": place.head}),
             Way("language model", "/v1/chat/completions", {"head": "", "temperature": 0, "max_tokens": 16})]
     result = {"task": options.task, "frames": options.frames, "threads": options.threads, "seconds": options.seconds, "ways": {}}
     try:
-        asks = [lambda url, way=way: way.read(server.post(way.path, way.body(place.adapter, task.question, url))) for way in ways]
+        asks = [lambda url, way=way: way.read(server.ask("POST", way.path, way.body(place.adapter, task.question, url))) for way in ways]
         print("answered by     streams requests  p50 ms  p95 ms  max ms  in real time")
         for way, ask, single in zip(ways, asks, alone(asks, camera, 20)):
             def measure(count, ask=ask, way=way):

@@ -16,7 +16,33 @@ def at_once(ask, count):
         thread.join()
 
 
-class Valora:
+class Served:
+    """`valora serve` with these options on a free port."""
+
+    def __init__(self, program, *options, log_level="warning", cwd=None):
+        self.process = subprocess.Popen([str(program), "--log-level", log_level, "serve", "--port", "0", *map(str, options)],
+                                        stdout=subprocess.PIPE, text=True, cwd=cwd)
+        self.url = next((line.split()[1].removesuffix("/v1") for line in self.process.stdout if "serving" in line), None)
+        if not self.url:
+            raise SystemExit("the server did not start")
+
+    def ask(self, method, path, body=None, kind="application/json"):
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": kind}, method=method)
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return json.load(response)
+
+    def memory(self):
+        """Resident memory of the process, in MiB."""
+        with open(f"/proc/{self.process.pid}/status") as file:
+            return next((int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS")), 0)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Valora(Served):
     """A server, by default without prefix caching. A batch is sent as concurrent HTTP requests."""
 
     def __init__(self, program, model_dir, adapter_dirs, threads, more=(), prefix_caching=False, step_tokens=4096,
@@ -24,15 +50,11 @@ class Valora:
         """`more`: additional program arguments. `step_tokens`: most tokens per step; None: the default."""
         modules = [f"a{i}={path}" for i, path in enumerate(adapter_dirs)]
         begin = time.perf_counter()
-        self.process = subprocess.Popen(
-            [program, "--log-level", "warning", "serve", "--model", model_dir, "--served-model-name", "base", "--dtype", dtype,
-             "--port", "0", "--threads", str(threads), "--max-model-len", str(model_len),
-             *([] if prefix_caching else ["--no-enable-prefix-caching"]),
-             *(["--max-num-batched-tokens", str(step_tokens)] if step_tokens else []),
-             *(["--lora-modules", *modules] if modules else []), *more], stdout=subprocess.PIPE, text=True)
-        self.url = next((line.split()[1].removesuffix("/v1") for line in self.process.stdout if "serving" in line), None)
-        if not self.url:
-            raise SystemExit("the server did not start")
+        super().__init__(
+            program, "--model", model_dir, "--served-model-name", "base", "--dtype", dtype, "--threads", threads,
+            "--max-model-len", model_len, *([] if prefix_caching else ["--no-enable-prefix-caching"]),
+            *(["--max-num-batched-tokens", step_tokens] if step_tokens else []),
+            *(["--lora-modules", *modules] if modules else []), *more)
         self.start_seconds = time.perf_counter() - begin
 
     def post(self, path, body):
@@ -81,12 +103,3 @@ class Valora:
         """Share of the engine's step time outside the model, in percent."""
         total, outside = self.step_seconds()
         return 100 * outside / total
-
-    def memory(self):
-        """Resident memory of the process, in MiB."""
-        with open(f"/proc/{self.process.pid}/status") as file:
-            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()

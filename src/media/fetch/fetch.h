@@ -16,6 +16,8 @@ namespace valora::media {
 struct FetchPolicy {
   // Empty: no file access. Symbolic links are resolved before the check.
   std::string allowed_local_path;
+  // Cameras of this machine that streams may read, as /dev/video0.
+  std::vector<std::string> video_devices;
   bool allow_http = false;
   // Host names without ports, compared case-insensitively; their addresses are not checked. If
   // empty and allow_http is set: any host with a public address, and errors do not say why a host

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <vector>
 
 extern "C" {
@@ -186,6 +188,15 @@ inline Bytes encode_silence() {
   require(av_interleaved_write_frame(file, packet) >= 0);
   av_packet_free(&packet);
   return close_file(file, writer);
+}
+
+// Returns the clip's path in the folder.
+inline std::string write_clip(const Clip& clip, const std::string& folder) {
+  const std::string path = folder + "/clip";
+  const Bytes bytes = encode_clip(clip);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<int64_t>(bytes.size()));
+  return path;
 }
 
 }  // namespace valora::media::testing

@@ -12,6 +12,7 @@ namespace valora::server {
 
 media::FetchPolicy fetch_policy(const MediaAccess& media) {
   return {.allowed_local_path = media.allowed_local_path,
+          .video_devices = media.video_devices,
           .allow_http = media.allow_http,
           .allowed_hosts = media.allowed_hosts,
           .private_addresses = media.private_addresses,
@@ -25,6 +26,7 @@ streams::StreamParts StreamAsker::parts(const MediaAccess& media) {
                 return ask(owner, std::move(body), std::move(done));
               },
           .policy = fetch_policy(media),
+          .video_decoder = service_->options.video_decoder,
           .videos = service_->engine.model().videos};
 }
 

@@ -41,6 +41,9 @@ OrderedJson counts_json(const streams::StreamCounts& counts) {
           {"answered", counts.answered},
           {"skipped", counts.skipped},
           {"still", counts.still},
+          {"still_blocks", counts.blocks.all == 0 ? 0.0
+                                                  : static_cast<double>(counts.blocks.still) /
+                                                        static_cast<double>(counts.blocks.all)},
           {"failed", counts.failed},
           {"events", counts.events},
           {"reconnects", counts.reconnects},
@@ -98,6 +101,21 @@ Status check_models(const Service& service, const HttpRequest& request, const Sk
   return {};
 }
 
+// The pictures of a question. A short window of seconds may have fewer.
+Status check_window(const ModelCard& model, const streams::WindowRule& window) {
+  const auto pictures = static_cast<int>(window.most()), most = model.media_limits.images;
+  if (model.videos && !window.as_pictures) {
+    if (pictures == 1 || model.media_limits.videos > 0) return {};
+    return invalid("\"window\" is a video, and this server takes none (--limit-mm-per-prompt)",
+                   "window");
+  }
+  if (pictures <= most) return {};
+  return invalid(fmt::format("\"window\" has up to {} pictures, but this server takes {} per "
+                             "request (--limit-mm-per-prompt)",
+                             pictures, most),
+                 "window");
+}
+
 // The skills, as a chat would check them, and the places that the stream reads and writes.
 Status check_stream(const Service& service, const HttpRequest& request,
                     const streams::StreamSpec& spec) {
@@ -109,6 +127,7 @@ Status check_stream(const Service& service, const HttpRequest& request,
   }
   if (spec.mqtt.asked && service.mqtt == nullptr)
     return invalid("this server has no MQTT broker; start it with --mqtt-url URL", "mqtt");
+  VALORA_CHECK(check_window(service.engine.model(), spec.window));
   std::vector<size_t> all(spec.skills.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   const OrderedJson picture =
@@ -145,7 +164,9 @@ void set_paused(const std::shared_ptr<Service>& service, const HttpRequest& requ
   const StreamPtr stream = stream_of(*service, request, exchange);
   if (!stream) return;
   const Status done = service->streams->set_paused(stream, paused);
-  if (!done.ok()) return exchange.respond(error_response(507, done.error().message));
+  if (!done.ok() && done.error().code == ErrorCode::kUnavailable)
+    return exchange.respond(error_response(507, done.error().message));
+  if (!done.ok()) return exchange.respond(error_response(done.error()));
   exchange.respond({.body = to_text(stream_json(*service, *stream))});
 }
 

@@ -74,6 +74,48 @@ TEST_F(StreamHandlers, ADrainingServerRefusesAllRequestsOfStreams) {
   }
 }
 
+TEST_F(StreamHandlers, AWindowHasNoMorePicturesThanARequest) {
+  constexpr int most = 4;
+  valora::testing::FakeOptions options = testing::echo_options();
+  options.model.media_limits = {.images = most, .videos = 1};
+  valora::testing::FakeEngine engine(options);
+  engine.add_adapter("lens");
+  service_ = std::make_shared<Service>(options_, engine, clock_);
+  service_->streams = set_.get();
+  const auto begin = [&](int frames, const std::string& more) {
+    return call("POST", "/v1/streams",
+                R"({"source":"push","skills":["lens"],"window":{"frames":)" +
+                    std::to_string(frames) + more + "}}");
+  };
+  const std::string pictures = R"(,"as":"pictures")";
+  EXPECT_EQ(begin(most, pictures)->response.status, 200);
+  EXPECT_EQ(begin(most + 1, "")->response.status, 200) << "a video";
+  for (const auto& refused : {begin(most + 1, pictures), begin(most, pictures + R"(,"slide":2)")}) {
+    EXPECT_EQ(refused->response.status, 400);
+    EXPECT_EQ(refused->json()["error"]["param"], "window");
+  }
+  service_.reset();
+}
+
+TEST_F(StreamHandlers, AWindowIsNoVideoIfNoneIsTaken) {
+  valora::testing::FakeOptions options = testing::echo_options();
+  options.model.media_limits.videos = 0;
+  valora::testing::FakeEngine engine(options);
+  engine.add_adapter("lens");
+  service_ = std::make_shared<Service>(options_, engine, clock_);
+  service_->streams = set_.get();
+  const auto status = [&](const std::string& window) {
+    return call("POST", "/v1/streams",
+                R"({"source":"push","skills":["lens"],"window":)" + window + "}")
+        ->response.status;
+  };
+  EXPECT_EQ(status(R"({"frames":2})"), 400);
+  EXPECT_EQ(status(R"({"seconds":2})"), 400);
+  EXPECT_EQ(status(R"({"frames":2,"as":"pictures"})"), 200);
+  EXPECT_EQ(status(R"({"frames":1})"), 200);
+  service_.reset();
+}
+
 TEST_F(StreamHandlers, StatsHaveStreamsByStateWithLagAndDropRate) {
   start();
   const std::string gate = begin_stream("gate"), door = begin_stream("door");
