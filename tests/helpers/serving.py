@@ -43,11 +43,13 @@ def as_reranker(source, root, yes=5, no=6):
 
 
 class ServedProcess:
-    """`valora serve` with these options, on a free port unless they specify one."""
+    """`valora serve` with these options, on a free port unless they specify one. It draws
+    reproducibly, so that a test without a temperature has the same answers in each run."""
 
     def __init__(self, *options, log_level="warning", **process_options):
         port = [] if "--port" in options else ["--port", "0"]
-        self.process = subprocess.Popen([find_program("valora"), "--log-level", log_level, "serve", *port, *options],
+        seed = [] if "--seed" in options else ["--seed", "0"]
+        self.process = subprocess.Popen([find_program("valora"), "--log-level", log_level, "serve", *port, *seed, *options],
                                         stdout=subprocess.PIPE, text=True, **process_options)
         self.welcome = []
         for line in self.process.stdout:

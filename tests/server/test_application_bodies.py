@@ -149,7 +149,8 @@ def test_open_webui_lists_models_and_asks_for_titles(server):
     title = {"model": "one", "messages": [{"role": "user", "content": asked}], "stream": False, "max_completion_tokens": 20,
              "metadata": {"task": "title_generation", "task_body": {"model": "one", "messages": []}, "chat_id": None}}
     answer = server.post("/v1/chat/completions", title)
-    assert answer["choices"][0]["message"]["content"] and answer["usage"]["completion_tokens"] <= 20
+    # No temperature is sent: a drawn answer of random weights may end at once.
+    assert isinstance(answer["choices"][0]["message"]["content"], str) and 1 <= answer["usage"]["completion_tokens"] <= 20
     follow_up = server.post("/v1/chat/completions", {key: value for key, value in title.items() if key != "max_completion_tokens"})
     assert follow_up["choices"][0]["finish_reason"] in ("stop", "length")
 
