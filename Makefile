@@ -89,6 +89,7 @@ demo-adapters: build
 	@$(PY) tools/demo/make.py datasets demo
 	@$(PY) tools/demo/make.py adapters --program $(BUILD)/valora -- $(FUSE)
 
+test: export TESTS_BEGAN := $(shell date +%s)
 test: configure-tests
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/test
 

@@ -31,7 +31,7 @@ def gpus(monkeypatch):
     monkeypatch.setenv("VALORA_EMULATED_GPUS", "4")
 
 
-@pytest.mark.parametrize("name, ranks", sample(RANKS, 4))
+@pytest.mark.parametrize("name, ranks", sample(RANKS, 3))
 def test_every_mode_matches_one_gpu(models, tmp_path, name, ranks):
     setting = Setting(name, models.memory[name], models[name], tmp_path, tokens=5)
     setting.requests = setting.requests[::2]

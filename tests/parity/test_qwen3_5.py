@@ -32,6 +32,7 @@ LONG = [{"role": "user", "content": "the image shows a red circle left of two sm
 ONE = [{"role": "user", "content": ["See ", picture(90, 131, 43), "what is it?"]}]
 SEVERAL = [{"role": "user", "content": [picture(91, 33, 120), picture(92, 61, 60), "or", picture(93, 40, 33), "what changed?"]}]
 VIDEO = [{"role": "user", "content": ["See", clip(94, 5, 60, 40), "why?"]}]
+ADAPTED = 2e-4  # updates are half as large as the weights, and states carry rounding along: 1.2e-4 with the kernels of AVX-512 without BF16
 DELTA = ["in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj"]
 
 
@@ -74,7 +75,7 @@ def test_adapters_and_base_in_one_batch_equal_reference(adapted, models, mode, r
                     for uses in ([], ["all"], ["delta"] if i % 2 else ["rates"], ["attention", "rates"] if i % 2 else ["usual"])]
         requests[-1]["adapters"][0]["scale"] = 0.5
         for request, answer in zip(requests, engine.batch(requests), strict=True):
-            expect_same(reference, request, answer)
+            expect_same(reference, request, answer, ADAPTED)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -150,7 +151,7 @@ def test_prefixes_are_not_shared_across_adapters_or_pictures(adapted, models):
         for key in ("delta", "all"):
             engine.load(key, folders[key])
         for request in requests:
-            expect_same(reference, request, engine.one(request))
+            expect_same(reference, request, engine.one(request), ADAPTED)
 
 
 @pytest.mark.parametrize("name", NAMES)
