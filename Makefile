@@ -122,10 +122,9 @@ format:
 	@.venv/bin/ruff check --quiet --fix .
 
 conformance: configure-tests
-	@tools/build $(BUILD) $(JOBS) ops_test cuda_emulation_test
+	@tools/build $(BUILD) $(JOBS) ops_test
 	@VALORA_CONFORMANCE=full $(BUILD)/src/ops/ops_test --gtest_filter='*Conformance*' --gtest_brief=1
-	@seq 0 $$(($(JOBS) - 1)) | VALORA_CONFORMANCE=full GTEST_TOTAL_SHARDS=$(JOBS) xargs -P $(JOBS) -I SHARD \
-	  env GTEST_SHARD_INDEX=SHARD $(BUILD)/src/kernels/cuda/emulation/cuda_emulation_test --gtest_brief=1
+	@VALORA_CONFORMANCE=full BUILD=$(BUILD) JOBS=$(JOBS) PART=gpu tools/test
 	@tools/check_cuda --build $(BUILD)-cuda-all --jobs $(JOBS) --architectures "80;86;89;90;120" --units all
 	@tools/build $(BUILD) $(JOBS) valora valora-bench probes
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/arm kernels

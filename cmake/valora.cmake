@@ -193,6 +193,15 @@ function(valora_without_libraries_within list)
   set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
+# Rooms that serving does not wait for, and programs' own sources: -O1 compiles faster.
+set(VALORA_COLD cli_options cli_progress cli_rows cli_watch generator generator_data hub report tuning yaml lab_engine lab_live
+  lab_memory lab_serve lab_trace)
+function(valora_optimise_less target)
+  if(NOT VALORA_UNOPTIMIZED)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
 # valora_library(NAME [TORCH] [NO_PCH] [FAST_TESTS] [LINKS lib…]): a library of the folder's *.cc and two levels of subfolders,
 # without tests. LINKS are public. A folder may include only folders that it links. NO_PCH: no precompiled header.
 # FAST_TESTS: its tests compute much, so they are optimised; in sanitizer builds the library is too.
@@ -224,6 +233,9 @@ function(valora_library name)
   add_library(valora_${name} STATIC ${sources})
   target_link_libraries(valora_${name} PUBLIC valora_flags ${ARG_LINKS})
   valora_unite(valora_${name})
+  if(name IN_LIST VALORA_COLD)
+    valora_optimise_less(valora_${name})
+  endif()
   if(name IN_LIST VALORA_ALIGNMENT_CHECKED)
     set_target_properties(valora_${name} PROPERTIES VALORA_CHECKS_ALIGNMENT ON)
   endif()
@@ -242,6 +254,7 @@ function(valora_program name)
   add_executable(${name} ${ARGN})
   valora_use_torch(${name})
   valora_unite(${name})
+  valora_optimise_less(${name})
   # It allocates through jemalloc. glibc seldom reuses the space of aligned blocks, which all tensors are, so resident memory
   # kept growing with every new picture (docs/rooms/requests.md). Sanitizers bring their own allocator.
   if(NOT VALORA_SANITIZE)
@@ -251,9 +264,11 @@ function(valora_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 endfunction()
 
-# All unit tests, and those that `make test` builds with optimisation. It runs the others only under sanitizers.
+# All unit tests, and those that `make test` builds with optimisation. It runs the others only under sanitizers. gpu_tests
+# are apart, the ones on emulated GPUs, which it runs when their sources changed.
 add_custom_target(unit_tests)
 add_custom_target(optimized_tests)
+add_custom_target(gpu_tests)
 # Builds the tests of the torch-free rooms and runs those that changed. Needs no libtorch.
 add_custom_target(quick_tests)
 function(valora_quick_test name)
@@ -267,6 +282,9 @@ endfunction()
 # valora_write_tests(TARGET): writes the names of the tests, for tools/test.
 function(valora_write_tests target)
   get_target_property(tests ${target} MANUALLY_ADDED_DEPENDENCIES)
+  if(NOT tests)
+    set(tests "")
+  endif()
   list(JOIN tests "\n" tests)
   file(WRITE ${CMAKE_BINARY_DIR}/${target}.txt "${tests}\n")
 endfunction()

@@ -21,6 +21,7 @@ from conftest import (
     trace_rows,
     until,
 )
+from wide import pairs
 
 VIEWS = {"try": "/", "adapters": "/#adapters", "batches": "/#batches", "streams": "/#streams", "now": "/#now", "charts": "/#charts", "docs": "/docs"}
 READY = {"try": ".empty button", "adapters": "tbody tr", "streams": "summary", "batches": ".totals dd", "now": ".panels .figures",
@@ -128,8 +129,7 @@ def check_frame(page, state):
     assert not found, (state, [(fault["id"], [node["html"][:120] for node in fault["nodes"][:3]]) for fault in found])
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width, colours", pairs([390, 1280], ["light", "dark"]))
 def test_every_view_fits_and_is_accessible(server, open_page, width, colours):
     page = open_page(server, color_scheme=colours, viewport={"width": width, "height": 844}, reduced_motion="reduce")
     for view, path in VIEWS.items():

@@ -14,7 +14,7 @@ from programs import DEVICE, REPOSITORY, Engine
 from test_emulated_gpu import expect_the_same_tokens
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
-pytestmark = pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")]
 NAME = "llama3-scaled"
 SMALL = {"dtype": "bfloat16", "device": "cuda", "max_num_seqs": 4, "max_num_batched_tokens": 64}
 

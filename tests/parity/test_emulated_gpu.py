@@ -19,7 +19,7 @@ from test_tensor_parallel import REQUESTS, distance, expect_the_same_from_a_smal
 from wide import EVERYTHING, sample
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
-pytestmark = pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")]
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from test_generate_visual_adapters import ONE, PROJECTOR, TOWER
 from wide import EVERYTHING
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
-pytestmark = pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")]
 MODES = ["unmerged", "merged", "mixture"]
 
 

@@ -20,7 +20,7 @@ from test_qwen3_5 import DELTA, LONG, NAMES, ONE, SHARED, TEXT, VISUAL, chats, r
 from wide import EVERYTHING, sample
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
-pytestmark = pytest.mark.skipif(not NEWEST or DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built, or without Qwen3.5")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not NEWEST or DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built, or without Qwen3.5")]
 adapted = test_qwen3_5.adapted
 
 

@@ -19,7 +19,7 @@ from test_tensor_parallel import REQUESTS, expect_the_same_from_a_small_pool
 from wide import EVERYTHING, sample
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
-pytestmark = pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")]
 # The last model has visual embeddings for later layers.
 RANKS = [("vl-grouped-tied", 2), ("llama3-scaled", 4), ("qwen3-biased", 2), ("vl3-grouped-tied", 2)]
 

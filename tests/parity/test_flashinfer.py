@@ -14,7 +14,7 @@ from reference import Reference
 from test_tensor_parallel import distance
 
 EMULATED = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
-pytestmark = pytest.mark.skipif(DEVICE != "cuda" and not EMULATED.is_dir(), reason="not built")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(DEVICE != "cuda" and not EMULATED.is_dir(), reason="not built")]
 SAMPLING = {"max_tokens": 3, "ignore_eos": True, "temperature": 0}
 
 

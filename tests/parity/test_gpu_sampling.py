@@ -12,7 +12,7 @@ from checkpoints import save_adapter
 from programs import DEVICE, REPOSITORY, Engine, token_ids
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
-pytestmark = pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")]
 
 DRAWS = [{"temperature": 0}, {"temperature": 1}, {"temperature": 0.7, "top_p": 0.9}, {"temperature": 1.2, "top_k": 5},
          {"temperature": 0.8, "top_k": 40, "top_p": 0.8}, {"temperature": 1, "min_p": 0.2}, {"temperature": 1.5, "top_p": 0.999}]
