@@ -24,6 +24,12 @@ def engines(models):
         engine.close()
 
 
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory):
+    from media_probe import started_probe
+    yield from started_probe(tmp_path_factory)
+
+
 class Cache(dict):
     def __init__(self, make):
         self.make = make

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from media_probe import assert_close, assert_equal, encoded, picture, reference, started_probe
-
-
-@pytest.fixture(scope="module")
-def probe(tmp_path_factory):
-    yield from started_probe(tmp_path_factory)
+from media_probe import assert_close, assert_equal, encoded, picture, reference
 
 
 def chunk(name, data):

@@ -8,14 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from media_probe import assert_close, assert_equal, encoded, picture, reference, started_probe
+from media_probe import assert_close, assert_equal, encoded, picture, reference
 
 SIZES = [(1, 1), (7, 5), (64, 48), (33, 129)]
-
-
-@pytest.fixture(scope="module")
-def probe(tmp_path_factory):
-    yield from started_probe(tmp_path_factory)
 
 
 def packed(row, bits):

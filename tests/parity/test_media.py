@@ -10,7 +10,7 @@ import pytest
 import transformers
 from PIL import Image
 
-from media_probe import assert_equal, encoded, picture, started_probe
+from media_probe import assert_equal, encoded, picture
 from releases import (
     NEWEST,
     CanvasPixels,
@@ -28,11 +28,6 @@ from releases import (
     sample_frames,
     smolvlm_frames,
 )
-
-
-@pytest.fixture(scope="module")
-def probe(tmp_path_factory):
-    yield from started_probe(tmp_path_factory)
 
 
 @pytest.mark.parametrize("resample", ["BICUBIC", "LANCZOS", "BILINEAR"])

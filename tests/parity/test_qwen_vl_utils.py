@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from test_media import encoded, picture, probe  # noqa: F401  the fixture
+from media_probe import encoded, picture
 
 FACTOR = 28
 VIDEO = {"min_pixels": 128 * FACTOR**2, "max_pixels": 768 * FACTOR**2}  # qwen_vl_utils' defaults
@@ -111,7 +111,7 @@ def settings_of(rng):
     return settings
 
 
-def test_video_sampling_equals_qwen_vl_utils(probe, utils):  # noqa: F811
+def test_video_sampling_equals_qwen_vl_utils(probe, utils):
     rng, refused = random.Random(5), 0
     for number in range(1500):
         shape = (rng.randint(1, 1200), rng.choice([1, 10, 23.976, 25, 29.97, 60]), rng.randint(2, 900), rng.randint(2, 900))
@@ -133,7 +133,7 @@ def test_video_sampling_equals_qwen_vl_utils(probe, utils):  # noqa: F811
     assert 100 < refused < 900
 
 
-def test_image_sizes_equal_qwen_vl_utils(probe, utils):  # noqa: F811
+def test_image_sizes_equal_qwen_vl_utils(probe, utils):
     rng = random.Random(6)
     for number in range(60):
         width, height = rng.randint(3, 700), rng.randint(3, 700)
@@ -155,7 +155,7 @@ def test_image_sizes_equal_qwen_vl_utils(probe, utils):  # noqa: F811
         assert np.array_equal(ours, np.repeat(rows, 2, axis=2).reshape(len(rows), -1))
 
 
-def test_frame_sampling_equals_vllms_loader(probe):  # noqa: F811
+def test_frame_sampling_equals_vllms_loader(probe):
     """numpy.linspace over the whole video; the smaller of the two counts applies."""
     rng = random.Random(7)
     for _ in range(500):
