@@ -93,6 +93,13 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
   static constexpr PieceSize kSmall{.products = 1, .rows = 7};
   static constexpr PieceSize kWhole{.products = 1e18, .rows = 1};
 
+  // As a whole: with AMX, ATen's sums in bf16 depend on the number of rows, which single values near
+  // 0 show by far.
+  static void expect_close(const at::Tensor& a, const at::Tensor& b) {
+    const double tolerance = std::get<2>(GetParam()) == at::kFloat ? 1e-4 : 0.02;
+    EXPECT_LT((a - b).norm().item<double>(), tolerance * b.norm().item<double>());
+  }
+
   TinyTower case_;
   TempDir folder_;
   std::unique_ptr<Weights> weights_;  // the model's tensors are views of its files
@@ -143,20 +150,16 @@ TEST_P(EncodingTest, PieceSizeDoesNotChangeResult) {
   const auto cut = finish(*begin(both(), kSmall), &small_pieces),
              whole = finish(*begin(both(), kWhole), &pieces), usual = model_->encode(both());
   EXPECT_LT(pieces, small_pieces);
-  const double tolerance = std::get<2>(GetParam()) == at::kFloat ? 1e-4 : 0.1;
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_TRUE(at::allclose(cut[i], whole[i], tolerance, tolerance)) << i;
+    expect_close(cut[i], whole[i]);
     EXPECT_TRUE(at::equal(usual[i], whole[i])) << "so small a tower is not cut";
   }
 }
 
 TEST_P(EncodingTest, BatchedItemsEqualSingleItems) {
   const auto together = model_->encode(both());
-  const double tolerance = std::get<2>(GetParam()) == at::kFloat ? 1e-4 : 0.1;
-  for (size_t i = 0; i < 2; ++i) {
-    const auto alone = model_->encode(std::vector{both()[i]});
-    EXPECT_TRUE(at::allclose(together[i], alone[0], tolerance, tolerance)) << i;
-  }
+  for (size_t i = 0; i < 2; ++i)
+    expect_close(together[i], model_->encode(std::vector{both()[i]})[0]);
 }
 
 TEST_P(EncodingTest, LargePictureIsSplitWithinLayer) {
