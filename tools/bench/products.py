@@ -4,7 +4,7 @@
 
 Interleaved rounds in a drawn order, medians. Every program reads weights that exceed the caches. --isa sets VALORA_ISA and
 libtorch's ONEDNN_MAX_CPU_ISA; test-backend-ops must be built for it (-DGGML_NATIVE=OFF -DGGML_AVX2=ON …), and has no repacked weights.
-OpenVINO always uses all that the CPU has."""
+OpenVINO takes all that it sees: with avx2, AVX2 alone on a CPU that can hide the rest (avx2_only.py)."""
 
 import argparse
 import json
@@ -14,6 +14,8 @@ import random
 import re
 import statistics
 import subprocess
+
+import avx2_only
 
 INPUTS, OUTPUTS = 14336, 4096
 TOKENS = (1, 8, 512)
@@ -42,6 +44,8 @@ def of_valora(arguments, environment):
 
 def of_openvino(arguments, environment):
     environment = {key: value for key, value in environment.items() if key != "ONEDNN_MAX_CPU_ISA"}
+    if arguments.isa == "avx2" and avx2_only.possible():
+        environment = avx2_only.environment(environment)
     seconds = json.loads(output_of([arguments.openvino, HERE / "peer_openvino_products.py", str(arguments.threads), str(INPUTS), str(OUTPUTS),
                                     *map(str, TOKENS)], environment))
     return {(f"OpenVINO {name}", int(n)): 2 * INPUTS * OUTPUTS * int(n) / value for name, of in seconds.items() for n, value in of.items()}, {}
