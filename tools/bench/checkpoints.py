@@ -1,5 +1,5 @@
-"""Random checkpoints with real shapes for benchmarks: a Qwen2-0.5B decoder, with or without a Qwen2-VL
-tower, and PEFT adapters on its seven linears."""
+"""Random checkpoints with real shapes for benchmarks: a decoder of Qwen2-0.5B or Qwen2-VL-2B, with or without
+Qwen2-VL's tower, and PEFT adapters on its seven linears."""
 
 import json
 import os
@@ -17,6 +17,8 @@ from transformers import (
 DECODER = dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24,
                num_attention_heads=14, num_key_value_heads=2, max_position_embeddings=32768, rms_norm_eps=1e-6,
                rope_theta=1e6, tie_word_embeddings=True, bos_token_id=None, eos_token_id=151645)
+# That of Qwen2-VL-2B.
+LARGE = DECODER | dict(hidden_size=1536, intermediate_size=8960, num_hidden_layers=28, num_attention_heads=12)
 # A decoder of the demo's size, for training runs of small models, where kernel launches take
 # microseconds.
 SMALL = DECODER | dict(vocab_size=1280, hidden_size=192, intermediate_size=512, num_hidden_layers=5, num_attention_heads=6,
@@ -65,8 +67,9 @@ def build(tower, decoder=DECODER):
     try:
         if not tower:
             return Qwen2ForCausalLM(Qwen2Config(**decoder)).eval()
-        config = Qwen2VLConfig(text_config=decoder | {"rope_scaling": {"type": "mrope", "mrope_section": [16, 8, 8]}},
-                               vision_config=TOWER)
+        place = (decoder["hidden_size"] // decoder["num_attention_heads"] // 2 - 16) // 2  # frequencies of height, of width
+        config = Qwen2VLConfig(text_config=decoder | {"rope_scaling": {"type": "mrope", "mrope_section": [16, place, place]}},
+                               vision_config=TOWER | {"hidden_size": decoder["hidden_size"]})
         return Qwen2VLForConditionalGeneration(config).eval()
     finally:
         torch.set_default_dtype(torch.float32)

@@ -2,7 +2,7 @@
 """Frames per second with several skills per frame: activated adapters, which share the base model's KV of the frame, beside
 plain adapters with the same tensors, which each compute the frame anew; and one skill alone.
 
-A random Qwen2-VL checkpoint with a decoder of 0.5 B in bf16. Every request has a new picture; kinds take turns in each
+A random Qwen2-VL checkpoint in bf16 with a decoder of 0.5 B, or with --large that of Qwen2-VL-2B. Every request has a new picture; kinds take turns in each
 round. Prints medians in milliseconds with the lowest and highest, and the ratios. --no-picture asks about a text of as many
 tokens, which leaves the tower out.
 
@@ -47,9 +47,12 @@ def main():
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", default="build/bench/skills", help="where the checkpoint is kept")
+    parser.add_argument("--large", action="store_true", help="a decoder of 1.5 B")
+    parser.add_argument("--folder", help="where the checkpoint is kept: build/bench/skills or build/bench/skills-large")
     options = parser.parse_args()
-    model, plain = checkpoints.make(options.folder, tower=True, adapters=options.skills, rank=options.rank)
+    options.folder = options.folder or "build/bench/skills" + "-large" * options.large
+    model, plain = checkpoints.make(options.folder, tower=True, adapters=options.skills, rank=options.rank,
+                                    decoder=checkpoints.LARGE if options.large else checkpoints.DECODER)
     first = checkpoints.DECODER["eos_token_id"] - checkpoints.SPECIAL.index("<|im_end|>")
     names = checkpoints.SPECIAL + checkpoints.VISUAL
     invocation = [first + names.index(f"<|object_ref_{end}|>") for end in ("start", "end")]
