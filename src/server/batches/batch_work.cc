@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <utility>
@@ -274,7 +275,9 @@ void BatchWork::finish(Outcome outcome) {
     batch.total = total_;
     batch.completed = completed_;
     batch.failed = failed_;
-    if (outcome == Outcome::kExpired) batch.times["expired_at"] = std::time(nullptr);
+    // time() reads a coarser clock than the deadline's, which may be a tick late.
+    if (outcome == Outcome::kExpired)
+      batch.times["expired_at"] = std::max<int64_t>(std::time(nullptr), batch.expires_at);
     if (is_cancelled(batch)) return;
     batch.status = BatchStatus::kFinalizing;
     batch.times.try_emplace("finalizing_at", std::time(nullptr));
