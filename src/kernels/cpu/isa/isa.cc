@@ -210,6 +210,15 @@ const KernelSet<float>& kernel_set() {
 
 const ByteKernels& byte_kernels() { return kernels().bytes; }
 
+bool fetches_near(int64_t rows, int sums) {
+#ifdef __x86_64__
+  static const bool intel = __builtin_cpu_is("intel");
+#else
+  constexpr bool intel = false;
+#endif
+  return intel && 2 * rows <= sums;
+}
+
 const ByteFormatKernels& byte_attention(KvFormat format) {
   const ByteAttentionKernels& attention = kernels().byte_attention;
   return format == KvFormat::kInt8 ? attention.int8 : attention.fp8;

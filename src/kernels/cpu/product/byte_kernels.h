@@ -132,7 +132,7 @@ inline __attribute__((always_inline)) void end_block(const ByteProduct& p,
 template <typename V, int BITS, int CHUNKS, int ROWS, int PANELS>
 inline __attribute__((always_inline)) void dot_span(
     typename V::Ints (&ints)[ROWS][PANELS], const uint8_t* const* chunks, const ChunkRange& range,
-    const uint8_t* x, int64_t ldx, NextPanels<PANELS, IntegerSource<V, BITS>::kChunkBytes>& next) {
+    const uint8_t* x, int64_t ldx, PanelFetch<PANELS, IntegerSource<V, BITS>::kChunkBytes>& fetch) {
   constexpr int kInputBytes = V::template kInputBytes<BITS>;
   constexpr auto kSteps =
       std::make_integer_sequence<int, static_cast<int>(kChunkInputs) * kInputBytes / 4>();
@@ -141,12 +141,12 @@ inline __attribute__((always_inline)) void dot_span(
                        x + c * kChunkInputs * kInputBytes, ldx, kSteps);
   };
   if constexpr (CHUNKS > 0) {
-    next.template fetch_chunks<CHUNKS>();
+    fetch.template fetch_chunks<CHUNKS>();
 #pragma GCC unroll 4
     for (int i = 0; i < CHUNKS; ++i) dot(range.begin + i);
   } else {
     for (int64_t c = range.begin; c < range.end; ++c) {
-      next.fetch_chunks();
+      fetch.fetch_chunks();
       dot(c);
     }
   }
@@ -161,7 +161,7 @@ void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
   const uint8_t* x = p.rows.x + place.row * ldx;
   const uint8_t* chunks[PANELS];
   for (int j = 0; j < PANELS; ++j) chunks[j] = place.chunks[j];
-  NextPanels<PANELS, IntegerSource<V, BITS>::kChunkBytes> next(p, place);
+  PanelFetch<PANELS, IntegerSource<V, BITS>::kChunkBytes> fetch(p, place);
   typename V::Sums totals[ROWS][PANELS], sums[BLOCKS ? ROWS : 1][BLOCKS ? PANELS : 1];
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
@@ -178,8 +178,8 @@ void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
     const int64_t end = CHUNKS > 0 ? c + CHUNKS : std::min(all, c + span_chunks);
     typename V::Ints ints[ROWS][PANELS];
     start_span<V, BITS>(p, place, span, ints);
-    next.fetch_scales(group);
-    dot_span<V, BITS, CHUNKS>(ints, chunks, {c, end}, x, ldx, next);
+    fetch.fetch_scales(group);
+    dot_span<V, BITS, CHUNKS>(ints, chunks, {c, end}, x, ldx, fetch);
     if constexpr (BLOCKS) {
       add_span<V, BITS, false, PLAIN>(p, place, span, group, ints, sums);
       if (--block_left == 0 || end == all) {
@@ -220,19 +220,20 @@ int64_t byte_groups(const ByteProduct& p, int64_t panel) {
   } else {
     static constexpr auto kTiles =
         byte_tiles<V, BITS, BLOCKS, PANELS>(std::make_index_sequence<kSums / PANELS>());
-    return run_tiles<PANELS>(p, kTiles, panel);
+    return run_tiles<PANELS>(p, kTiles, panel, fetches_near(p.m, kSums));
   }
 }
 
 // Uses the widest tile that takes all rows at once; with many rows, two panels if registers
 // suffice. One row is limited by reading weights: of 8 bits fastest as one stream, unless tiles are
-// wide.
+// wide or fetches near.
 template <typename V, int BITS, bool BLOCKS>
 void multiply_bytes_from(const ByteProduct& p) {
   constexpr int kSums = kByteSums<V, BLOCKS>;
   int64_t panel = p.panel_begin;
   if (4 * p.m <= kSums) panel = byte_groups<V, BITS, BLOCKS, 4>(p, panel);
-  const bool one_stream = p.m == 1 && BITS == 8 && most_panels(kSums) < 4;
+  const bool one_stream =
+      p.m == 1 && BITS == 8 && most_panels(kSums) < 4 && !fetches_near(1, kSums);
   if (!one_stream && (2 * p.m <= kSums || kSums >= 8))
     panel = byte_groups<V, BITS, BLOCKS, 2>(p, panel);
   byte_groups<V, BITS, BLOCKS, 1>(p, panel);

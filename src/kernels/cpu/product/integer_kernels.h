@@ -58,8 +58,9 @@ constexpr int most_panels(int sums) { return sums >= 8 ? 4 : std::min(sums, 2); 
 struct IntegerPlace {
   int64_t row, panel;
   const uint8_t* chunks[kIntegerPanels];
-  const uint8_t* next[kIntegerPanels];  // panels to prefetch into L2; next[0] is null: none
+  const uint8_t* next[kIntegerPanels];  // the panels after these; next[0] is null: none to fetch
   int64_t fetch_at, fetch_step;         // bytes of `next`: where to begin, and how many per chunk
+  bool near;                            // PanelFetch fetches these panels, too
 };
 
 // Keeps the compiler from computing each row's address from the first row's, for which it takes
@@ -70,43 +71,74 @@ inline __attribute__((always_inline)) const T* opaque(const T* p) {
   return p;
 }
 
-// The prefetching of a tile: a part of the next panels per chunk.
+// The prefetching of a tile. Far: a part of the next panels per chunk, into L2. Near, for few rows
+// (fetches_near()): the tile's own panels kAhead bytes further on, into L1, and at their
+// end the next ones.
 template <int PANELS, int64_t CHUNK_BYTES>
-class NextPanels {
+class PanelFetch {
  public:
-  NextPanels(const IntegerOutputs& p, const IntegerPlace& place)
-      : active_(place.next[0] != nullptr),
-        at_(place.fetch_at),
-        step_(place.fetch_step),
+  PanelFetch(const IntegerOutputs& p, const IntegerPlace& place)
+      : near_(place.near),
+        active_(near_ || place.next[0]),
+        at_(near_ ? kAhead : place.fetch_at),
+        step_(near_ ? CHUNK_BYTES : place.fetch_step),
+        end_(chunks_of(p.w) * CHUNK_BYTES),
+        groups_((p.w.k + p.w.group - 1) / p.w.group),
         scales_at_(p.w.scales_at),
-        scale_bytes_(kPanelOutputs * (p.w.float_scales ? 4 : 2)) {
-    for (int j = 0; j < PANELS; ++j) panels_[j] = place.next[j];
+        scale_bytes_(kPanelOutputs * (p.w.float_scales ? 4 : 2)),
+        own_(place.chunks),
+        next_(place.next[0] ? place.next : place.chunks) {
+    for (int j = 0; j < PANELS; ++j) panels_[j] = near_ ? own_[j] : next_[j];
   }
   template <int CHUNKS = 1>
   inline __attribute__((always_inline)) void fetch_chunks() {
     if (!active_) return;
+    if (!near_) return fetch_lines<CHUNKS, 2>();
+    if (at_ >= end_) {
+      at_ -= end_;
+      end_ = INT64_MAX;
+      for (int j = 0; j < PANELS; ++j) panels_[j] = next_[j];
+    }
+    fetch_lines<CHUNKS, 3>();
+  }
+  inline __attribute__((always_inline)) void fetch_scales(int64_t group) {
+    if (!active_) return;
+    const uint8_t* const* panels = next_;
+    if (near_) {
+      group += std::min(kGroupsAhead, groups_);
+      if (group < groups_)
+        panels = own_;
+      else
+        group -= groups_;
+    }
+    for (int j = 0; j < PANELS; ++j)
+      __builtin_prefetch(panels[j] + scales_at_ + group * scale_bytes_, 0, 2);
+  }
+
+ private:
+  // Of 1, 2, 4 and 6 KiB the fastest on a Sapphire Rapids.
+  static constexpr int64_t kAhead = 2048, kGroupsAhead = 16;
+  static constexpr int64_t kLine = 64;
+
+  template <int CHUNKS, int LOCALITY>
+  inline __attribute__((always_inline)) void fetch_lines() {
 #pragma GCC unroll 4
     for (int c = 0; c < CHUNKS; ++c) {
 #pragma GCC unroll 4
       for (int j = 0; j < PANELS; ++j) {
-        __builtin_prefetch(panels_[j] + at_, 0, 2);
+        __builtin_prefetch(panels_[j] + at_, 0, LOCALITY);
         if (CHUNK_BYTES > kLine && step_ > kLine)
-          __builtin_prefetch(panels_[j] + at_ + kLine, 0, 2);
+          __builtin_prefetch(panels_[j] + at_ + kLine, 0, LOCALITY);
       }
       at_ += step_;
     }
   }
-  inline __attribute__((always_inline)) void fetch_scales(int64_t group) {
-    if (!active_) return;
-    for (int j = 0; j < PANELS; ++j)
-      __builtin_prefetch(panels_[j] + scales_at_ + group * scale_bytes_, 0, 2);
-  }
 
- private:
-  static constexpr int64_t kLine = 64;
+  bool near_, active_;
+  int64_t at_, step_, end_, groups_, scales_at_, scale_bytes_;
+  const uint8_t* const* own_;
+  const uint8_t* const* next_;
   const uint8_t* panels_[PANELS];
-  bool active_;
-  int64_t at_, step_, scales_at_, scale_bytes_;
 };
 
 template <typename V, typename S, int CHAINS, int ROWS, int PANELS, int... I>
@@ -236,7 +268,7 @@ void integer_tile(const IntegerProduct& p, const IntegerPlace& place) {
     for (int j = 0; j < PANELS; ++j) totals[i][j] = V::zero();
   const uint8_t* chunks[PANELS];
   for (int j = 0; j < PANELS; ++j) chunks[j] = place.chunks[j];
-  NextPanels<PANELS, S::kChunkBytes> next(p, place);
+  PanelFetch<PANELS, S::kChunkBytes> fetch(p, place);
   for (int64_t c = 0, group = 0; c < all; ++group) {
     const int64_t end = std::min(all, (group + 1) * group_chunks);
     typename V::Sums sums[ROWS][PANELS * kChains];
@@ -244,9 +276,9 @@ void integer_tile(const IntegerProduct& p, const IntegerPlace& place) {
     for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 8
       for (int j = 0; j < PANELS * kChains; ++j) sums[i][j] = V::zero();
-    next.fetch_scales(group);
+    fetch.fetch_scales(group);
     for (; c < end; ++c) {
-      next.fetch_chunks();
+      fetch.fetch_chunks();
       multiply_chunk<V, S, kChains>(sums, chunks, c * S::kChunkBytes, rows, c * kChunkInputs,
                                     kSteps);
     }
@@ -271,11 +303,11 @@ constexpr auto integer_tiles(std::index_sequence<R...>) {
 }
 
 // Runs all rows, in blocks of nearly equal size, for groups of PANELS panels. tiles[r] has r + 1
-// rows. Returns the first panel not processed.
+// rows. near: as of IntegerPlace, if there is one block. Returns the first panel not processed.
 template <int PANELS, typename Product, size_t ROWS>
 int64_t run_tiles(const Product& p,
                   const std::array<void (*)(const Product&, const IntegerPlace&), ROWS>& tiles,
-                  int64_t panel) {
+                  int64_t panel, bool near) {
   const int64_t blocks = (p.m + ROWS - 1) / ROWS, all = panels_of(p.w.n), chunks = chunks_of(p.w);
   // A few blocks share the fetching, so that memory is read all the time. More blocks have enough
   // time to compute.
@@ -283,6 +315,7 @@ int64_t run_tiles(const Product& p,
                 step = kPanelOutputs * bits_of(p.w.bits) / fetching;
   IntegerPlace place;
   place.fetch_step = step;
+  place.near = near && blocks == 1;
   for (; panel + PANELS <= p.panel_end; panel += PANELS) {
     place.panel = panel;
     const bool more = panel + 2 * PANELS <= all;
@@ -308,7 +341,7 @@ int64_t integer_groups(const IntegerProduct& p, int64_t panel) {
   } else {
     constexpr size_t kRows = std::min(MOST, kIntegerSums<V> / PANELS);
     static constexpr auto kTiles = integer_tiles<V, S, PANELS>(std::make_index_sequence<kRows>());
-    return run_tiles<PANELS>(p, kTiles, panel);
+    return run_tiles<PANELS>(p, kTiles, panel, fetches_near(p.m, kIntegerSums<V>));
   }
 }
 

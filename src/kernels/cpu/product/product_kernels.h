@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/cpu/isa/kernel_set.h"
 #include "kernels/cpu/product/product.h"
 
 namespace valora::kernels {
@@ -29,6 +30,8 @@ namespace {
 inline constexpr int kMaxTilePanels = 8, kMaxTileRows = kMostTileRows;
 // From this many rows, the hardware prefetcher misses the sums of kAddFloat.
 inline constexpr int64_t kManyRows = 8;
+// 16 and 64 are as fast on a Sapphire Rapids.
+inline constexpr int64_t kVectorsAhead = 32;
 
 // The position of a tile in a product.
 template <typename T>
@@ -38,6 +41,7 @@ struct TilePlace {
   const T* weights[kMaxTilePanels];
   // Panels to prefetch into L2 during this tile. next[0] is null: no prefetch.
   const T* next[kMaxTilePanels];
+  bool near;  // into L1 instead, these panels' own vectors kVectorsAhead further on, then those
 };
 
 template <typename V, typename Y>
@@ -128,24 +132,32 @@ void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Ele
   if (p.epilogue == Epilogue::kAddFloat && p.m >= kManyRows)
     fetch_next_sums<ROWS, PANELS>(p, place);
   const T* weights[kMaxTilePanels];
-  const T* next[kMaxTilePanels];
-  for (int j = 0; j < PANELS; ++j) weights[j] = place.weights[j], next[j] = place.next[j];
+  const T* fetched[kMaxTilePanels];
+  for (int j = 0; j < PANELS; ++j) weights[j] = place.weights[j], fetched[j] = place.next[j];
   int64_t v = 0;
-  const auto walk = [&](auto fetch) {
-    for (; v + CHAINS <= vectors; v += CHAINS)
+  // Fetches the vectors at `fetched` plus those multiplied; LOCALITY -1: none.
+  const auto walk = [&]<int LOCALITY>(int64_t end) {
+    for (; v + CHAINS <= end; v += CHAINS)
 #pragma GCC unroll 8
       for (int c = 0; c < CHAINS; ++c) {
         const int64_t offset = (v + c) * kVector;
-        if constexpr (fetch)
+        if constexpr (LOCALITY >= 0)
 #pragma GCC unroll 8
-          for (int j = 0; j < PANELS; ++j) __builtin_prefetch(next[j] + offset, 0, 2);
+          for (int j = 0; j < PANELS; ++j) __builtin_prefetch(fetched[j] + offset, 0, LOCALITY);
         step<V>(sums[c], weights, offset, inputs + (v + c) * kInputs, ldx);
       }
   };
-  if (place.next[0])
-    walk(std::true_type());
-  else
-    walk(std::false_type());
+  if (place.near) {
+    const int64_t last = std::max<int64_t>(0, vectors - kVectorsAhead);
+    for (int j = 0; j < PANELS; ++j) fetched[j] = weights[j] + kVectorsAhead * kVector;
+    walk.template operator()<3>(last);
+    for (int j = 0; j < PANELS; ++j) fetched[j] = place.next[j] - v * kVector;
+    walk.template operator()<3>(vectors);
+  } else if (place.next[0]) {
+    walk.template operator()<2>(vectors);
+  } else {
+    walk.template operator()<-1>(vectors);
+  }
   for (; v < vectors; ++v) step<V>(sums[0], weights, v * kVector, inputs + v * kInputs, ldx);
   if constexpr (kInputs == 2)
     if (p.w.k % 2)  // reads only the last input: the next element may be out of bounds
@@ -186,6 +198,7 @@ int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
       tiles_of_rows<V, PANELS, CHAINS>(std::make_index_sequence<max_rows<V, PANELS, CHAINS>()>());
   const int64_t rows = std::clamp<int64_t>(p.tile.rows, 1, kTiles.size());
   const int64_t blocks = (p.m + rows - 1) / rows, all = panels_of(p.w.n);
+  const bool near = blocks == 1 && !p.fetch && fetches_near(p.m, V::kTileSums);
   TilePlace<typename V::Element> place;
   for (; panel + PANELS <= p.panel_end; panel += PANELS) {
     place.panel = panel;
@@ -193,6 +206,7 @@ int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
     const bool more = panel + 2 * PANELS <= all;
     for (int j = 0; j < PANELS; ++j)
       place.next[j] = p.fetch ? p.fetch[panel + j] : more ? p.w.panel(panel + PANELS + j) : nullptr;
+    place.near = near && place.next[0];
     for (int64_t b = 0; b < blocks; ++b) {
       place.row = p.m * b / blocks;
       kTiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
