@@ -1,4 +1,5 @@
-"""Runs a program as on a CPU that has AVX2 alone, whatever this one has. Needs an Intel CPU with cpuid faults.
+"""Runs a program as on a CPU that has AVX2 alone, whatever this one has. Needs an Intel CPU with cpuid faults. What a program
+chooses while it is linked (ifuncs) comes before that; valora, which does so, is restricted by VALORA_ISA.
 
     python tools/bench/avx2_only.py program arguments…
 """
@@ -24,7 +25,7 @@ def environment(base):
         part = library.with_suffix(f".{os.getpid()}")
         subprocess.run(["cc", "-O2", "-Wall", "-shared", "-fPIC", "-Wl,-z,initfirst", SOURCE, "-o", part], check=True)
         part.replace(library)
-    return {**base, "LD_PRELOAD": str(library)}
+    return {**base, "LD_PRELOAD": str(library), "VALORA_ISA": "avx2"}
 
 
 if __name__ == "__main__":
