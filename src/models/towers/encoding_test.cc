@@ -93,8 +93,8 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
   static constexpr PieceSize kSmall{.products = 1, .rows = 7};
   static constexpr PieceSize kWhole{.products = 1e18, .rows = 1};
 
-  // As a whole: with AMX, ATen's sums in bf16 depend on the number of rows, which single values near
-  // 0 show by far.
+  // As a whole: with AMX, ATen's sums in bf16 depend on the number of rows, which single values
+  // near 0 show by far.
   static void expect_close(const at::Tensor& a, const at::Tensor& b) {
     const double tolerance = std::get<2>(GetParam()) == at::kFloat ? 1e-4 : 0.02;
     EXPECT_LT((a - b).norm().item<double>(), tolerance * b.norm().item<double>());
