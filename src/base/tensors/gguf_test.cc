@@ -111,6 +111,10 @@ TEST(GgufTest, RefusesHostileMetadata) {
         gguf_refusal(header(0, 1) +
                      gguf_entry("a", 9, gguf_bytes(type) + gguf_bytes(UINT64_MAX / 2) + "ab")),
         HasSubstr("\"a\" ends beyond the file's"));
+  const uint64_t wraps_to_0 = uint64_t{1} << 62;  // four bytes each
+  EXPECT_THAT(
+      gguf_refusal(header(0, 1) + gguf_entry("a", 9, gguf_bytes(4u) + gguf_bytes(wraps_to_0))),
+      HasSubstr("\"a\" ends beyond the file's"));
   for (const uint32_t alignment : {0u, 24u, 1u << 17})
     EXPECT_THAT(gguf_refusal(gguf_text({gguf_u32("general.alignment", alignment)})),
                 HasSubstr("\"general.alignment\" must be a power of two"));

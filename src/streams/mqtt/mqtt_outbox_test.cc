@@ -88,6 +88,16 @@ TEST(MqttOutbox, ClearedTopicsAreBoundedToo) {
   EXPECT_EQ(published(outbox).size(), MqttOutbox::kMostCleared);
 }
 
+TEST(MqttOutbox, AClearedTopicThatIsKeptAgainNoLongerCountsAsCleared) {
+  MqttOutbox outbox;
+  for (size_t i = 0; i <= MqttOutbox::kMostCleared; ++i) {
+    outbox.clear("a");
+    outbox.keep("a", "1");
+  }
+  outbox.clear("b");
+  EXPECT_EQ(outbox.counts().dropped, 0);
+}
+
 TEST(MqttOutbox, WhatALostConnectionTookIsPublishedAgainInItsOrderButNotForever) {
   MqttOutbox outbox;
   for (const char* text : {"1", "2", "3"}) outbox.send("events", text);
