@@ -76,6 +76,8 @@ TEST(Sampler, PenaltiesMatchHandComputedValues) {
   settings.repetition_penalty = 2;
   EXPECT_EQ(changed(settings, {0, 1, 1, 99}, {3}, {4, -4, 5, 6, -6}),
             (std::vector<float>{2, -8, 5, 3, -6}));
+  EXPECT_EQ(changed(settings, {0, 1}, {0, 3, 3}, {4, -4, 5, 6}), (std::vector<float>{2, -8, 5, 3}))
+      << "a token of the prompt and the answer counts once";
   settings = greedy();
   settings.presence_penalty = 0.5;
   EXPECT_EQ(changed(settings, {0}, {3, 3}, {4, -4, 5, 6}), (std::vector<float>{4, -4, 5, 5.5}));
