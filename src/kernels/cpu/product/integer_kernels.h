@@ -83,7 +83,7 @@ class PanelFetch {
         at_(near_ ? kAhead : place.fetch_at),
         step_(near_ ? CHUNK_BYTES : place.fetch_step),
         end_(chunks_of(p.w) * CHUNK_BYTES),
-        groups_((p.w.k + p.w.group - 1) / p.w.group),
+        groups_(near_ ? (p.w.k + p.w.group - 1) / p.w.group : 0),  // a division per tile
         scales_at_(p.w.scales_at),
         scale_bytes_(kPanelOutputs * (p.w.float_scales ? 4 : 2)),
         own_(place.chunks),
