@@ -7,7 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// libc may be replaced or not yet initialised, so this is the system call itself.
+// libc has no function for it.
 static long set_cpuid(long allowed) { return syscall(SYS_arch_prctl, ARCH_SET_CPUID, allowed); }
 
 static void hide(unsigned leaf, unsigned subleaf, unsigned *eax, unsigned *ebx, unsigned *ecx, unsigned *edx) {
@@ -50,7 +50,6 @@ __attribute__((constructor)) static void begin(void) {
   sigaction(SIGSEGV, &action, NULL);
   if (set_cpuid(0) != 0) {
     static const char message[] = "avx2_only: this CPU has no cpuid faults\n";
-    if (write(2, message, sizeof message - 1)) _exit(1);
-    _exit(1);
+    _exit(write(2, message, sizeof message - 1) < 0 ? 2 : 1);
   }
 }

@@ -2,9 +2,9 @@
 """Frames per second with several skills per frame: activated adapters, which share the base model's KV of the frame, beside
 plain adapters with the same tensors, which each compute the frame anew; and one skill alone.
 
-A random Qwen2-VL checkpoint in bf16 with a decoder of 0.5 B, or with --large that of Qwen2-VL-2B. Every request has a new picture; kinds take turns in each
-round. Prints medians in milliseconds with the lowest and highest, and the ratios. --no-picture asks about a text of as many
-tokens, which leaves the tower out.
+A random Qwen2-VL checkpoint in bf16 with a decoder of 0.5 B, or with --large that of Qwen2-VL-2B. Every request has a new
+picture; kinds take turns in each round. Prints medians in milliseconds with the lowest and highest, and the ratios.
+--no-picture asks about a text of as many tokens, which leaves the tower out.
 
     .venv/bin/python tools/bench/skills.py --skills 8 --side 448 --tokens 8
 """
