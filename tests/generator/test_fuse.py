@@ -146,6 +146,21 @@ def test_higher_rank_continues_from_the_trained_adapter(model, root):
         assert grown["first_loss"] < steps[0]["first_loss"] / 4 and grown["accuracies"]["first"] > 0.8, grown
 
 
+def test_later_tasks_start_at_the_rank_that_an_adapter_grew_to(model, root):
+    """The first run fits `second` nowhere. Then its stored accuracy at the higher rank reaches the floor."""
+    tasks = [write_task(root, name, count=6, seed=seed) for name, seed in (("first", 1), ("second", 2), ("third", 3))]
+    tasks[1] |= {"floor": 1.0}
+    fuse(model, write_tasks(root, tasks[:2]), root / "out", steps=1, rank="2,4", status=3)
+    state = json.loads((root / "out" / "state.json").read_text())
+    for lineage, step in zip(state["attempts"]["lineages"], state["attempts"]["steps"], strict=True):
+        if lineage.startswith("first:") and lineage.endswith("@4"):
+            step["accuracies"]["second"] = 1.0
+    (root / "out" / "state.json").write_text(json.dumps(state))
+    fuse(model, write_tasks(root, tasks), root / "out", "--replace", steps=1, rank="2,4")
+    assert [(s["task"], s["adapter"], s["rank"]) for s in report_of(root / "out")["steps"]] == [
+        ("first", "adapter-1", 2), ("second", "adapter-1", 2), ("second", "adapter-1", 4), ("third", "adapter-1", 4), ("third", "adapter-2", 2)]
+
+
 def test_adapter_can_be_a_teacher(model, root):
     """The teacher swaps the colour names, so answers with swapped names show that the adapter has learned from
     it."""
