@@ -5,10 +5,11 @@ Both serve one random Qwen2-0.5B-shaped checkpoint in bf16 and run the same batc
 alternating order. The times are the engine's own (/metrics): HTTP is not part of them. For each workload, prints the
 median ratio of the new build's time to the old one's in the same round, with the lowest and highest.
 
-    .venv/bin/python tools/bench/builds.py OLD-PROGRAM NEW-PROGRAM --rounds 7
+    .venv/bin/python tools/bench/builds.py OLD-PROGRAM NEW-PROGRAM --rounds 7 --serve='--quantization int4 --activations int8'
 """
 
 import argparse
+import shlex
 import statistics
 
 import torch
@@ -42,9 +43,10 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--folder", default="build/bench/builds", help="where the checkpoint is kept")
+    parser.add_argument("--serve", type=shlex.split, default=[], help="more arguments of both servers")
     options = parser.parse_args()
     model, adapters = checkpoints.make(options.folder, tower=False, adapters=8, rank=options.rank)
-    servers = {name: Valora(program, model, adapters, options.threads)
+    servers = {name: Valora(program, model, adapters, options.threads, options.serve)
                for name, program in (("old", options.old), ("new", options.new))}
     ratios, seconds = {name: [] for name in WORKLOADS}, {name: [] for name in WORKLOADS}
     overhead = {"old": [0.0, 0.0], "new": [0.0, 0.0]}
