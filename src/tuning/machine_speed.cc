@@ -42,7 +42,8 @@ double fastest_read(double seconds) {
 
 MachineSpeed measure_speed(double seconds) {
   const c10::InferenceMode no_gradients;
-  const bool bf16 = kernels::isa() == kernels::Isa::kAvx512Bf16;
+  const bool bf16 =
+      kernels::isa() == kernels::Isa::kAmx || kernels::isa() == kernels::Isa::kAvx512Bf16;
   const at::ScalarType dtype = bf16 ? at::kBFloat16 : at::kFloat;
   MachineSpeed speed{.threads = at::get_num_threads(), .dtype = bf16 ? "bfloat16" : "float32"};
   speed.bandwidth = static_cast<double>(kArrayBytes) / fastest_read(seconds / 3);

@@ -112,7 +112,7 @@ def test_largest_error_over_all_models_is_bounded(distances):
     everything.compare(everything.largest, 1.25)
 
 
-@pytest.mark.parametrize("isa", ["avx512bf16", "avx512", "avxvnni", "avx2", "neonbf16", "neon", "portable"])
+@pytest.mark.parametrize("isa", ["amx", "avx512bf16", "avx512", "avxvnni", "avx2", "neonbf16", "neon", "portable"])
 def test_instruction_sets_differ_only_by_rounding(models, isa, monkeypatch):
     model = models["vl-grouped-tied"]
     arguments = ("--prompt", "What is it?", "--max-tokens", 1, "--logprobs", 5)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/kernel_set.h"
 
 namespace valora::kernels {
 namespace {
@@ -69,6 +70,9 @@ Tile formula_tile(const ProductShape& s) {
 }
 
 CpuTile cpu_formula_tile(const ProductShape& s) {
+  if (s.processor.isa() == Isa::kAmx && s.kind == ProductKind::kDense && !s.float32 &&
+      s.m > kVectorRows)
+    return tile_of(8, s.n > 16 ? 2 : 1, 1);  // the panels of cpu/isa/amx.cc, which has its own rows
   const bool many_registers = tile_sums(s.processor.isa()) >= 24;
   if (s.kind == ProductKind::kExpand) return expand_tile(s);
   // Each block of rows reads the panels again, so few blocks matter more than wide groups.

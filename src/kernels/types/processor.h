@@ -13,6 +13,7 @@ enum class Isa : uint8_t {
   kNeonBf16,    // NEON of ARMv8.2 with dot products, BF16 and I8MM
   kNeon,        // NEON of ARMv8.2 with dot products
   kAvxVnni,     // AVX2, FMA and AVX-VNNI
+  kAmx,         // kAvx512Bf16 and AMX with BF16
 };
 
 enum class CudaArch : uint8_t {

@@ -3,6 +3,9 @@
 #include <spdlog/spdlog.h>
 #ifdef __aarch64__
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include <algorithm>
@@ -26,6 +29,7 @@ IsaKernels neon_kernels();
 void add_avx512bf16(IsaKernels& kernels);
 void add_vnni(IsaKernels& kernels);
 void add_vbmi(IsaKernels& kernels);
+void add_amx(IsaKernels& kernels);
 void add_avxvnni(IsaKernels& kernels);
 void add_neonbf16(IsaKernels& kernels);
 
@@ -56,6 +60,16 @@ bool has_avx512() {
 bool has_avx512bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
 bool has_vnni() { return __builtin_cpu_supports("avx512vnni"); }
 bool has_vbmi() { return has_vnni() && __builtin_cpu_supports("avx512vbmi"); }
+// The system saves tile registers only for processes that ask for them.
+bool has_amx() {
+  static const bool has = [] {
+    constexpr int kRequestPermission = 0x1023, kTileData = 18;  // of Linux: ARCH_REQ_XCOMP_PERM
+    return has_avx512bf16() && __builtin_cpu_supports("amx-tile") &&
+           __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("amx-int8") && has_vnni() &&
+           syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return has;
+}
 
 IsaKernels kernels_of_avxvnni() {
   IsaKernels kernels = avx2_kernels();
@@ -76,10 +90,18 @@ IsaKernels kernels_of_avx512bf16() {
   if (has_vbmi()) add_vbmi(kernels);
   return kernels;
 }
+
+IsaKernels kernels_of_amx() {
+  IsaKernels kernels = kernels_of_avx512bf16();
+  add_amx(kernels);
+  return kernels;
+}
 #else
-constexpr auto has_avx2 = never, has_avxvnni = never, has_avx512 = never, has_avx512bf16 = never;
+constexpr auto has_avx2 = never, has_avxvnni = never, has_avx512 = never, has_avx512bf16 = never,
+               has_amx = never;
 constexpr IsaKernels (*avx2_kernels)() = nullptr, (*kernels_of_avxvnni)() = nullptr,
-                     (*kernels_of_avx512)() = nullptr, (*kernels_of_avx512bf16)() = nullptr;
+                     (*kernels_of_avx512)() = nullptr, (*kernels_of_avx512bf16)() = nullptr,
+                     (*kernels_of_amx)() = nullptr;
 #endif
 
 #ifdef __aarch64__
@@ -104,6 +126,7 @@ constexpr IsaKernels (*neon_kernels)() = nullptr, (*kernels_of_neonbf16)() = nul
 
 // Best first. Tile files name all of them, whatever the CPU's architecture.
 constexpr IsaEntry kEntries[] = {
+    {Isa::kAmx, "amx", 24, has_amx, kernels_of_amx},
     {Isa::kAvx512Bf16, "avx512bf16", 24, has_avx512bf16, kernels_of_avx512bf16},
     {Isa::kAvx512, "avx512", 24, has_avx512, kernels_of_avx512},
     {Isa::kAvxVnni, "avxvnni", 5, has_avxvnni, kernels_of_avxvnni},

@@ -10,7 +10,8 @@
 
 namespace valora::kernels {
 
-// "avx512bf16", "avx512", "avxvnni", "avx2", "neonbf16", "neon" or "portable", as in VALORA_ISA.
+// "amx", "avx512bf16", "avx512", "avxvnni", "avx2", "neonbf16", "neon" or "portable", as in
+// VALORA_ISA.
 std::string_view isa_name(Isa isa);
 
 // How many sums of 16 outputs the instruction set keeps in registers (kTileSums of its Vectors).

@@ -15,6 +15,10 @@ struct IsaKernels {
 };
 
 // As in the set with add_avx512bf16() alone.
+void multiply_avx512bf16(const Product<bf16>& product);
 void multiply_integers_avx512bf16(const IntegerProduct& product);
+// As in the set with add_vnni() alone.
+void multiply_bytes_vnni(const ByteProduct& product);
+void multiply_bytes_amx(const ByteProduct& product);
 
 }  // namespace valora::kernels

@@ -42,7 +42,7 @@ TEST(Isa, UnknownNameListsAll) {
   ASSERT_FALSE(chosen.ok());
   EXPECT_THAT(
       chosen.error().message,
-      HasSubstr("is not one of avx512bf16, avx512, avxvnni, avx2, neonbf16, neon, portable"));
+      HasSubstr("is not one of amx, avx512bf16, avx512, avxvnni, avx2, neonbf16, neon, portable"));
 }
 
 TEST(Isa, EnvironmentSelects) {

@@ -37,6 +37,10 @@ struct KernelSet {
   int64_t integer_rows;          // up to this many rows, decoding in registers is faster
 };
 
+// With AMX, products of up to this many rows are still those of vectors: they wait for memory,
+// which both read as fast.
+inline constexpr int64_t kVectorRows = 4;
+
 // The table for isa().
 template <typename T>
 const KernelSet<T>& kernel_set();

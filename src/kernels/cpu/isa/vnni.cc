@@ -12,6 +12,8 @@ void add_vnni(IsaKernels& kernels) {
   kernels.byte_attention = byte_attention_kernels_of<VnniKv>();
 }
 
+void multiply_bytes_vnni(const ByteProduct& product) { multiply_bytes_on<VnniBytes>(product); }
+
 }  // namespace valora::kernels
 
 #endif
