@@ -241,8 +241,8 @@ def test_steps_of_any_shape_are_replayed(models, tmp_path, name, mode):
         counts[capture] = json.loads(report.read_text())
         expect_the_same_tokens(answers["none"], answers[capture])
     assert counts["none"]["captures"] == counts["none"]["replays"] == 0
-    assert counts["seen"]["replays"] > counts["decode"]["replays"] + 3, counts
-    # A capture launches its step twice, and how many steps are captured depends on times.
+    # A capture launches its step twice. Which steps are alike, so which are captured and replayed, depends on times.
+    assert counts["seen"]["replays"] > counts["decode"]["replays"], counts
     launched = {run: count["launches"] / steps[run] for run, count in counts.items()}
     assert launched["seen"] - 2 * counts["seen"]["captures"] * launched["none"] / steps["seen"] < launched["none"], (counts, steps)
 
