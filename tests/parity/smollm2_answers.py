@@ -17,6 +17,7 @@ import visual_backend  # noqa: F401  must precede peft and transformers
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+torch.set_num_threads(1)  # the other core runs other tests
 folder, requests, *adapter = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text()), *sys.argv[3:]
 tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
