@@ -165,7 +165,7 @@ void multiply_amx(const Product<bf16>& p) {
 
 void add_amx(IsaKernels& kernels) {
   kernels.of_bf16.multiply = multiply_amx;
-  kernels.of_bf16.integer_rows = kVectorRows + 1;  // on a Sapphire Rapids, for 4 and 8 bits
+  kernels.of_bf16.integer_rows = kVectorRows + 1;  // measured with 4 bits
   kernels.bytes.multiply = multiply_bytes_amx;
 }
 
