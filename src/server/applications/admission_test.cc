@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+#include <vector>
+
 namespace valora::server {
 namespace {
 
@@ -37,6 +40,23 @@ TEST(Admission, LimitsWaitingRequests) {
   EXPECT_EQ(refusal->retry_seconds, 1);
   admission.end_waiting();
   EXPECT_EQ(admitted(admission, 5), 1);
+}
+
+TEST(Admission, CountsRequestsOfSeveralThreads) {
+  const Application application{.name = "busy"};
+  const SimulatedClock clock;
+  Admission admission(application, clock);
+  {
+    std::vector<std::jthread> clients;
+    for (int i = 0; i < 4; ++i)
+      clients.emplace_back([&] {
+        for (int request = 0; request < 1000; ++request) {
+          EXPECT_FALSE(admission.admit());
+          admission.end_waiting();
+        }
+      });
+  }
+  EXPECT_EQ(admission.waiting(), 0);
 }
 
 TEST(Admission, RateAllowsABurstOfOneSecond) {
