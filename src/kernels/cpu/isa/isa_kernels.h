@@ -19,6 +19,7 @@ void multiply_avx512bf16(const Product<bf16>& product);
 void multiply_integers_avx512bf16(const IntegerProduct& product);
 // As in the set with add_vnni() alone.
 void multiply_bytes_vnni(const ByteProduct& product);
+// The same with AMX if there are enough rows and inputs per span.
 void multiply_bytes_amx(const ByteProduct& product);
 
 }  // namespace valora::kernels
