@@ -1,4 +1,4 @@
-"""Random checkpoints with real shapes for benchmarks: a decoder of Qwen2-0.5B or Qwen2-VL-2B, with or without
+"""Random checkpoints with real shapes for benchmarks: a decoder of Qwen2-0.5B, Qwen2-VL-2B or Qwen2-VL-7B, with or without
 Qwen2-VL's tower, and PEFT adapters on its seven linears."""
 
 import json
@@ -17,8 +17,12 @@ from transformers import (
 DECODER = dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24,
                num_attention_heads=14, num_key_value_heads=2, max_position_embeddings=32768, rms_norm_eps=1e-6,
                rope_theta=1e6, tie_word_embeddings=True, bos_token_id=None, eos_token_id=151645)
-# That of Qwen2-VL-2B.
-LARGE = DECODER | dict(hidden_size=1536, intermediate_size=8960, num_hidden_layers=28, num_attention_heads=12)
+DECODERS = {  # by billions of parameters; the second is Qwen2-VL-2B's, the third Qwen2-VL-7B's
+    "0.5": DECODER,
+    "1.5": DECODER | dict(hidden_size=1536, intermediate_size=8960, num_hidden_layers=28, num_attention_heads=12),
+    "7": DECODER | dict(vocab_size=152064, hidden_size=3584, intermediate_size=18944, num_hidden_layers=28,
+                        num_attention_heads=28, num_key_value_heads=4, tie_word_embeddings=False),
+}
 # A decoder of the demo's size, for training runs of small models, where kernel launches take
 # microseconds.
 SMALL = DECODER | dict(vocab_size=1280, hidden_size=192, intermediate_size=512, num_hidden_layers=5, num_attention_heads=6,
@@ -30,24 +34,25 @@ DELTA_LINEARS = ["in_proj_qkv", "in_proj_z", "out_proj"]  # of Qwen3.5
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 VISUAL = ["<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>",
           "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"]
+ROLES = ["system", "user", "assistant"]
 SPLIT = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 
 
 def write_tokenizer(folder, decoder=DECODER):
-    """Writes a tokenizer with one token per byte and Qwen2's special tokens at their ids. The benchmarks do not
-    measure text processing."""
+    """Writes a tokenizer with one token per byte, one per role, as in Qwen2's, and Qwen2's special tokens at their ids. The
+    benchmarks do not measure text processing."""
     first = decoder["eos_token_id"] - SPECIAL.index("<|im_end|>")
     tokens = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens += [f"unused{i}" for i in range(len(tokens), first)]  # special token ids follow the vocabulary
+    tokens += [f"unused{i}" for i in range(len(tokens), first - len(ROLES))] + ROLES  # special token ids follow the vocabulary
     tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(tokens)}, merges=[]))
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(SPLIT), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     tokenizer.decoder = decoders.ByteLevel()
     data = json.loads(tokenizer.to_str())
-    ids = dict(enumerate(SPECIAL + VISUAL, first))
+    ids = dict(enumerate(ROLES + SPECIAL + VISUAL, first - len(ROLES)))
     data["added_tokens"] = [dict(id=i, content=c, single_word=False, lstrip=False, rstrip=False, normalized=False,
-                                 special=True) for i, c in sorted(ids.items())]
+                                 special=c not in ROLES) for i, c in sorted(ids.items())]
     with open(os.path.join(folder, "tokenizer.json"), "w") as file:
         json.dump(data, file)
 

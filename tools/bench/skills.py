@@ -2,9 +2,10 @@
 """Frames per second with several skills per frame: activated adapters, which share the base model's KV of the frame, beside
 plain adapters with the same tensors, which each compute the frame anew; and one skill alone.
 
-A random Qwen2-VL checkpoint in bf16 with a decoder of 0.5 B, or with --large that of Qwen2-VL-2B. Every request has a new
-picture; kinds take turns in each round. Prints medians in milliseconds with the lowest and highest, and the ratios.
---no-picture asks about a text of as many tokens, which leaves the tower out.
+A random Qwen2-VL checkpoint in bf16 with a decoder of 0.5, 1.5 (Qwen2-VL-2B) or 7 billion parameters, whose checkpoint
+takes 17 GB. Every request has a new picture; kinds take turns in each round. Prints medians in milliseconds with the lowest
+and highest, and the ratios. The invocation is the start of the answer's turn, as valora fuse chooses it. --no-picture asks
+about a text of as many tokens, which leaves the tower out.
 
     .venv/bin/python tools/bench/skills.py --skills 8 --side 448 --tokens 8
 """
@@ -12,14 +13,17 @@ picture; kinds take turns in each round. Prints medians in milliseconds with the
 import argparse
 import json
 import random
+import shlex
 import statistics
 import time
 
+from tokenizers import Tokenizer
+
 import checkpoints
-from activated_lora import INVOCATION, activated, picture
+from activated_lora import activated, picture
 from valora_server import Valora
 
-QUESTION = "What is it?" + INVOCATION
+QUESTION = "What is it?"
 
 
 def question(side, with_picture):
@@ -47,23 +51,23 @@ def main():
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--large", action="store_true", help="a decoder of 1.5 B")
-    parser.add_argument("--folder", help="where the checkpoint is kept: build/bench/skills or build/bench/skills-large")
+    parser.add_argument("--decoder", choices=checkpoints.DECODERS, default="0.5", help="billions of parameters")
+    parser.add_argument("--serve", type=shlex.split, default=[], help="more arguments of the server")
+    parser.add_argument("--folder", help="where the checkpoint is kept: build/bench/skills-DECODER")
     options = parser.parse_args()
-    options.folder = options.folder or "build/bench/skills" + "-large" * options.large
+    options.folder = options.folder or f"build/bench/skills-{options.decoder}"
+    decoder = checkpoints.DECODERS[options.decoder]
     model, plain = checkpoints.make(options.folder, tower=True, adapters=options.skills, rank=options.rank,
-                                    decoder=checkpoints.LARGE if options.large else checkpoints.DECODER)
-    first = checkpoints.DECODER["eos_token_id"] - checkpoints.SPECIAL.index("<|im_end|>")
-    names = checkpoints.SPECIAL + checkpoints.VISUAL
-    invocation = [first + names.index(f"<|object_ref_{end}|>") for end in ("start", "end")]
-    server = Valora(options.program, model, [*plain, *activated(options.folder, plain, invocation)], options.threads, prefix_caching=True,
-                    step_tokens=None, model_len=4096)
+                                    decoder=decoder)
+    invocation = Tokenizer.from_file(f"{model}/tokenizer.json").encode("<|im_start|>assistant\n").ids
+    server = Valora(options.program, model, [*plain, *activated(options.folder, plain, invocation)], options.threads, options.serve,
+                    prefix_caching=True, step_tokens=None, model_len=4096)
     count = options.skills
     kinds = {"one skill": [f"a{count}"], "activated": [f"a{i}" for i in range(count, 2 * count)], "plain": [f"a{i}" for i in range(count)]}
     spent = {kind: [] for kind in kinds}
     try:
         for kind in kinds:
-            ask(server, kinds[kind], question(options.side, not options.no_picture), 1)
+            ask(server, kinds[kind], question(56, not options.no_picture), 1)
         for _ in range(options.rounds):
             for kind, skills in kinds.items():
                 spent[kind].append(ask(server, skills, question(options.side, not options.no_picture), options.tokens))
