@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t piece = input.byte() % 16 + 1;
   const std::string_view text = input.rest();
   ToolRequest tools;
-  tools.choice = ToolRequest::Choice::kAuto;
+  tools.choice = ToolChoice::kAuto;
   tools.callable = {{.name = "f"}, {.name = "look"}};
   tools.parallel = kind / 3 % 2 == 0;
   const ToolCallStyle style = kToolCallStyles[kind % 3].second;

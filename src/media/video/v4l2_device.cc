@@ -62,7 +62,7 @@ v4l2_buffer mapped_buffer(uint32_t index = 0) {
   return buffer;
 }
 
-Error unavailable(std::string_view what) {
+Error device_error(std::string_view what) {
   return {ErrorCode::kUnavailable, fmt::format("{}: {}", what, std::strerror(errno)), {}};
 }
 
@@ -121,7 +121,7 @@ Status V4l2Device::Impl::choose_format(Size wanted) {
   v4l2_capability able{};
   if (control(device, VIDIOC_QUERYCAP, &able) < 0) {
     if (errno == ENOTTY || errno == EINVAL) return invalid("the device is no camera");
-    return unavailable("the camera does not answer");
+    return device_error("the camera does not answer");
   }
   const uint32_t can =
       able.capabilities & V4L2_CAP_DEVICE_CAPS ? able.device_caps : able.capabilities;
@@ -129,7 +129,7 @@ Status V4l2Device::Impl::choose_format(Size wanted) {
     return invalid("the device captures no video in one plane");
   v4l2_format now{};
   now.type = V4L2_BUF_TYPE_VIDEO_CAPTURE;
-  if (control(device, VIDIOC_G_FMT, &now) < 0) return unavailable("the camera has no format");
+  if (control(device, VIDIOC_G_FMT, &now) < 0) return device_error("the camera has no format");
   if (wanted.width == 0)
     wanted = {static_cast<int>(now.fmt.pix.width), static_cast<int>(now.fmt.pix.height)};
   std::optional<std::pair<v4l2_format, AVPixelFormat>> chosen;
@@ -142,7 +142,7 @@ Status V4l2Device::Impl::choose_format(Size wanted) {
     tried.fmt.pix.field = V4L2_FIELD_NONE;
     if (control(device, VIDIOC_TRY_FMT, &tried) < 0) {
       if (errno == EINVAL) continue;
-      return unavailable("the camera does not answer");
+      return device_error("the camera does not answer");
     }
     if (tried.fmt.pix.pixelformat != each.code) continue;
     const bool exact = tried.fmt.pix.width == static_cast<uint32_t>(wanted.width) &&
@@ -153,7 +153,7 @@ Status V4l2Device::Impl::choose_format(Size wanted) {
   if (!chosen) return invalid("the camera has none of the known pixel formats");
   const uint32_t code = chosen->first.fmt.pix.pixelformat;
   if (control(device, VIDIOC_S_FMT, &chosen->first) < 0)
-    return unavailable("the camera's format cannot be set");
+    return device_error("the camera's format cannot be set");
   format = chosen->first.fmt.pix;
   if (format.pixelformat != code)
     return Error{ErrorCode::kUnavailable, "the camera does not take its own format", {}};
@@ -163,7 +163,7 @@ Status V4l2Device::Impl::choose_format(Size wanted) {
 
 Status V4l2Device::Impl::queue(uint32_t index) const {
   v4l2_buffer buffer = mapped_buffer(index);
-  if (control(device, VIDIOC_QBUF, &buffer) < 0) return unavailable("the camera is gone");
+  if (control(device, VIDIOC_QBUF, &buffer) < 0) return device_error("the camera is gone");
   return {};
 }
 
@@ -173,19 +173,19 @@ Status V4l2Device::Impl::start() {
   wanted.type = V4L2_BUF_TYPE_VIDEO_CAPTURE;
   wanted.memory = V4L2_MEMORY_MMAP;
   if (control(device, VIDIOC_REQBUFS, &wanted) < 0)
-    return unavailable("the camera gives no buffers");
+    return device_error("the camera gives no buffers");
   for (uint32_t i = 0; i < wanted.count; ++i) {
     v4l2_buffer buffer = mapped_buffer(i);
     if (control(device, VIDIOC_QUERYBUF, &buffer) < 0)
-      return unavailable("the camera gives no buffers");
+      return device_error("the camera gives no buffers");
     void* data = ::mmap(nullptr, buffer.length, PROT_READ | PROT_WRITE, MAP_SHARED, device,
                         static_cast<off_t>(buffer.m.offset));
-    if (data == MAP_FAILED) return unavailable("the camera's buffers cannot be mapped");
+    if (data == MAP_FAILED) return device_error("the camera's buffers cannot be mapped");
     buffers.push_back({data, buffer.length});
     VALORA_CHECK(queue(i));
   }
   int type = V4L2_BUF_TYPE_VIDEO_CAPTURE;
-  if (control(device, VIDIOC_STREAMON, &type) < 0) return unavailable("the camera does not start");
+  if (control(device, VIDIOC_STREAMON, &type) < 0) return device_error("the camera does not start");
   return {};
 }
 
@@ -201,7 +201,7 @@ Result<bool> V4l2Device::Impl::take() {
     v4l2_buffer buffer = mapped_buffer();
     if (control(device, VIDIOC_DQBUF, &buffer) < 0) {
       if (errno == EAGAIN || errno == EIO) break;  // none yet, or one was lost
-      return unavailable("the camera is gone");
+      return device_error("the camera is gone");
     }
     if (buffer.index >= buffers.size())
       return Error{ErrorCode::kUnavailable, "the camera gives a buffer that it does not have", {}};
@@ -253,7 +253,7 @@ Result<std::unique_ptr<V4l2Device>> V4l2Device::open(const std::string& path, Si
   auto impl = std::make_unique<Impl>();
   if (!impl->frame) return internal("out of memory for a camera");
   impl->device = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-  if (impl->device < 0) return unavailable("the camera cannot be opened");
+  if (impl->device < 0) return device_error("the camera cannot be opened");
   VALORA_CHECK(impl->choose_format(size));
   VALORA_CHECK(impl->start());
   return std::unique_ptr<V4l2Device>(new V4l2Device(std::move(impl)));
@@ -274,7 +274,7 @@ Status V4l2Device::next(milliseconds patience, const std::stop_token& stop) {
     pollfd waiting{impl_->device, POLLIN, 0};
     const int64_t wait = std::min<int64_t>(left, kStopInterval.count());
     if (::poll(&waiting, 1, static_cast<int>(wait)) < 0 && errno != EINTR)
-      return unavailable("the camera is gone");
+      return device_error("the camera is gone");
     if (waiting.revents & (POLLERR | POLLHUP | POLLNVAL))
       return Error{ErrorCode::kUnavailable, "the camera has stopped", {}};
   }

@@ -10,18 +10,18 @@
 namespace valora::server {
 namespace {
 
-std::string text_of(std::string_view value) { return to_text(OrderedJson(std::string(value))); }
+std::string json_text(std::string_view value) { return to_text(OrderedJson(std::string(value))); }
 
 // One line of JSON: the body if it is one, else its text as a string.
 std::string body_text(const std::string& body) {
   if (!body.empty() && body.find('\n') == body.npos && Json::accept(body)) return body;
   const Json parsed = Json::parse(body, nullptr, false);
-  return parsed.is_discarded() ? text_of(body) : parsed.dump();
+  return parsed.is_discarded() ? json_text(body) : parsed.dump();
 }
 
 std::string row_head(std::string_view custom_id) {
   return fmt::format(R"({{"id":"batch_req_{}","custom_id":{})", request_id_from({}),
-                     text_of(custom_id));
+                     json_text(custom_id));
 }
 
 }  // namespace
@@ -30,13 +30,13 @@ std::string answer_row(std::string_view custom_id, std::string_view request_id,
                        const HttpResponse& response) {
   return fmt::format(
       "{},\"response\":{{\"status_code\":{},\"request_id\":{},\"body\":{}}},\"error\":null}}\n",
-      row_head(custom_id), response.status, text_of(request_id), body_text(response.body));
+      row_head(custom_id), response.status, json_text(request_id), body_text(response.body));
 }
 
 std::string failure_row(std::string_view custom_id, std::string_view code,
                         std::string_view message) {
   return fmt::format("{},\"response\":null,\"error\":{{\"code\":{},\"message\":{}}}}}\n",
-                     row_head(custom_id), text_of(code), text_of(message));
+                     row_head(custom_id), json_text(code), json_text(message));
 }
 
 Result<std::string> custom_id_of(std::string_view row) {

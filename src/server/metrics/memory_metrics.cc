@@ -14,7 +14,7 @@ using prometheus::Labels;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-struct Sample {
+struct LabelledValue {
   Labels more;
   double value = 0;
 };
@@ -24,9 +24,9 @@ class Families {
   Families(const Labels& labels, std::vector<MetricFamily>& out) : labels_(labels), out_(out) {}
 
   void add(const char* name, const char* help, MetricType type,
-           std::initializer_list<Sample> samples) {
+           std::initializer_list<LabelledValue> samples) {
     MetricFamily family{name, help, type, {}};
-    for (const Sample& sample : samples) {
+    for (const LabelledValue& sample : samples) {
       ClientMetric metric = labelled(labels_, sample.more);
       (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = sample.value;
       family.metric.push_back(std::move(metric));

@@ -17,7 +17,7 @@ namespace valora::server {
 namespace {
 
 using Kind = AnswerConstraint::Kind;
-using Found = std::optional<AnswerConstraint>;
+using FoundConstraint = std::optional<AnswerConstraint>;
 using Path = std::initializer_list<const char*>;
 
 std::string joined(Path path) {
@@ -36,7 +36,7 @@ class ConstraintFields {
  public:
   ConstraintFields(const Json& body, std::string_view text) : body_(body), text_(text) {}
 
-  Result<Found> read() {
+  Result<FoundConstraint> read() {
     VALORA_CHECK(read_format());
     VALORA_CHECK(read_structured());
     if (!unused(body_, "guided_json")) VALORA_CHECK(read_schema({"guided_json"}, true));
@@ -244,7 +244,7 @@ class ConstraintFields {
 
   const Json& body_;
   std::string_view text_;
-  Found found_;
+  FoundConstraint found_;
 };
 
 }  // namespace
@@ -271,7 +271,7 @@ Result<std::optional<JsonSpacing>> parse_json_whitespace(const Json& body) {
   return std::optional(*spacing);
 }
 
-Result<Found> parse_constraint(const Json& body, std::string_view text) {
+Result<FoundConstraint> parse_constraint(const Json& body, std::string_view text) {
   return ConstraintFields(body, text).read();
 }
 

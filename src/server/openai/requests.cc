@@ -223,7 +223,7 @@ Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
   VALORA_TRY(max_completion_tokens, integer_in(body, "max_completion_tokens", 1, INT32_MAX));
   if (max_completion_tokens) out.sampling.max_tokens = max_completion_tokens;
   VALORA_TRY(tools, parse_tools(body, text));
-  if (out.constraint && tools.choice != ToolRequest::Choice::kNone)
+  if (out.constraint && tools.choice != ToolChoice::kNone)
     return invalid(fmt::format("\"{}\" and \"tools\" both define the form of the answer; "
                                "send \"tool_choice\": \"none\" for the first",
                                out.constraint->param),

@@ -13,18 +13,16 @@
 namespace valora::server {
 namespace {
 
-using Choice = ToolRequest::Choice;
-
 constexpr size_t kMaxTools = 128;
-constexpr size_t kMaxNameBytes = 128;
+constexpr size_t kMaxToolNameBytes = 128;
 
 Error wrong_tools(const std::string& path, std::string_view expected) {
   return invalid(fmt::format("\"{}\" must be {}", path, expected), "tools");
 }
 
 // Names appear in grammars and in the text of calls.
-bool is_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxNameBytes && std::ranges::all_of(name, [](char c) {
+bool is_tool_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxToolNameBytes && std::ranges::all_of(name, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
   });
 }
@@ -42,10 +40,10 @@ Result<Tool> parse_tool(const OrderedJson& tool, const std::string& path) {
     return wrong_tools(path + ".function", "an object");
   const auto name = function->find("name");
   if (name == function->end() || !name->is_string() ||
-      !is_name(name->get_ref<const std::string&>()))
+      !is_tool_name(name->get_ref<const std::string&>()))
     return wrong_tools(
         path + ".function.name",
-        fmt::format("1 to {} letters, digits, \"_\", \"-\" and \".\"", kMaxNameBytes));
+        fmt::format("1 to {} letters, digits, \"_\", \"-\" and \".\"", kMaxToolNameBytes));
   Tool out{.name = name->get<std::string>(), .parameters = kNoParameters};
   const auto parameters = function->find("parameters");
   if (parameters != function->end() && !parameters->is_null()) {
@@ -98,10 +96,10 @@ Status keep_named(const Json& named, std::vector<Tool>& tools) {
   return {};
 }
 
-Result<Choice> mode_of(const Json& mode) {
-  if (mode == "none") return Choice::kNone;
-  if (mode == "auto") return Choice::kAuto;
-  if (mode == "required") return Choice::kRequired;
+Result<ToolChoice> mode_of(const Json& mode) {
+  if (mode == "none") return ToolChoice::kNone;
+  if (mode == "auto") return ToolChoice::kAuto;
+  if (mode == "required") return ToolChoice::kRequired;
   return wrong_choice("must be \"none\", \"auto\", \"required\" or name a function");
 }
 
@@ -109,17 +107,17 @@ bool names_one(const Json& choice) {
   return choice.is_object() && member(choice, "type") == "function";
 }
 
-Result<Choice> parse_choice(const Json& choice, std::vector<Tool>& tools) {
-  if (choice.is_null()) return tools.empty() ? Choice::kNone : Choice::kAuto;
+Result<ToolChoice> parse_choice(const Json& choice, std::vector<Tool>& tools) {
+  if (choice.is_null()) return tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
   if (choice.is_string()) {
     VALORA_TRY(mode, mode_of(choice));
-    if (mode == Choice::kRequired && tools.empty()) return wrong_choice("needs \"tools\"");
-    return tools.empty() ? Choice::kNone : mode;
+    if (mode == ToolChoice::kRequired && tools.empty()) return wrong_choice("needs \"tools\"");
+    return tools.empty() ? ToolChoice::kNone : mode;
   }
   if (!choice.is_object()) return wrong_choice("must be a string or an object");
   if (names_one(choice)) {
     VALORA_CHECK(keep_named(Json::array({choice}), tools));
-    return Choice::kRequired;
+    return ToolChoice::kRequired;
   }
   const Json& allowed = member(choice, "allowed_tools");
   if (member(choice, "type") != "allowed_tools" || !allowed.is_object() ||

@@ -21,13 +21,14 @@ struct Tool {
   bool strict = false;
 };
 
+enum class ToolChoice : uint8_t {
+  kNone,      // the model answers in text
+  kAuto,      // the model decides
+  kRequired,  // the model calls at least one of ToolRequest::callable
+};
+
 struct ToolRequest {
-  enum class Choice : uint8_t {
-    kNone,      // the model answers in text
-    kAuto,      // the model decides
-    kRequired,  // the model calls at least one of `callable`
-  };
-  Choice choice = Choice::kNone;
+  ToolChoice choice = ToolChoice::kNone;
   std::vector<Tool> callable;
   bool parallel = true;  // allow several calls per answer; false if tool_choice names a function
   std::string json;      // all tools as sent, for the chat template; empty: none

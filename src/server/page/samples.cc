@@ -43,7 +43,7 @@ Result<std::string> sample_type(const std::filesystem::path& file) {
 }
 
 // A text field; absent and null are the same, since a list may hold more than samples need.
-Result<std::string> text_of(const Json& entry, const char* key, bool required) {
+Result<std::string> text_field(const Json& entry, const char* key, bool required) {
   const auto found = entry.find(key);
   if (found == entry.end() || found->is_null()) {
     if (required) return invalid(fmt::format("\"{}\" is missing", key));
@@ -60,10 +60,10 @@ class SampleReader {
 
   Status add(const Json& entry) {
     if (!entry.is_object()) return invalid("it must be an object with \"media\"");
-    VALORA_TRY(media, text_of(entry, "media", true));
+    VALORA_TRY(media, text_field(entry, "media", true));
     Sample sample;
-    VALORA_TRY(question, text_of(entry, "question", false));
-    VALORA_TRY(task, text_of(entry, "task", false));
+    VALORA_TRY(question, text_field(entry, "question", false));
+    VALORA_TRY(task, text_field(entry, "task", false));
     sample.question = std::move(question);
     sample.model = std::move(task);
     const std::filesystem::path file = folder_ / media;

@@ -8,8 +8,6 @@
 namespace valora::server {
 namespace {
 
-using Choice = ToolRequest::Choice;
-
 // Most white space allowed between parts of the arguments. If more is allowed, small models may
 // never stop writing it.
 constexpr int kMaxSpaceInCall = 1;
@@ -38,7 +36,7 @@ std::string structural_tag(ToolCallStyle style, const ToolRequest& tools, bool w
   OrderedJson tags = OrderedJson::array();
   for (const Tool& tool : tools.callable) tags.push_back(tag_of(style, tool, weak));
   OrderedJson format;
-  if (tools.choice == Choice::kAuto) {
+  if (tools.choice == ToolChoice::kAuto) {
     format = {{"type", "triggered_tags"}, {"triggers", {"<tool_call>"}}};
   } else {
     format = {{"type", "tags_with_separator"},
@@ -53,8 +51,8 @@ std::string structural_tag(ToolCallStyle style, const ToolRequest& tools, bool w
 }  // namespace
 
 std::optional<AnswerConstraint> call_constraint(ToolCallStyle style, const ToolRequest& tools) {
-  if (tools.choice == Choice::kNone) return {};
-  if (tools.choice == Choice::kAuto && style != ToolCallStyle::kHermes) return {};
+  if (tools.choice == ToolChoice::kNone) return {};
+  if (tools.choice == ToolChoice::kAuto && style != ToolCallStyle::kHermes) return {};
   return AnswerConstraint{.kind = AnswerConstraint::Kind::kStructuralTag,
                           .text = structural_tag(style, tools, false),
                           .choices = {},

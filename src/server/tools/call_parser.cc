@@ -5,7 +5,7 @@
 namespace valora::server {
 
 ToolCallStyle answer_style(ToolCallStyle model, const ToolRequest& tools) {
-  const bool forced = tools.choice == ToolRequest::Choice::kRequired;
+  const bool forced = tools.choice == ToolChoice::kRequired;
   return forced && model == ToolCallStyle::kPythonic ? ToolCallStyle::kLlama3Json : model;
 }
 

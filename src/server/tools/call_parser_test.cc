@@ -7,7 +7,7 @@ namespace {
 
 ToolRequest request(bool parallel = true) {
   ToolRequest tools;
-  tools.choice = ToolRequest::Choice::kAuto;
+  tools.choice = ToolChoice::kAuto;
   tools.callable = {{.name = "look"}, {.name = "go"}};
   tools.parallel = parallel;
   return tools;

@@ -7,7 +7,7 @@
 namespace valora::server {
 namespace {
 
-constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
+constexpr std::string_view kOpenTag = "<tool_call>", kCloseTag = "</tool_call>";
 constexpr size_t kMaxHeldSpace = 256;  // held back before a tag
 
 // Start of the white space before `tag`, which belongs to the syntax of a call.
@@ -20,8 +20,8 @@ size_t space_before(std::string_view text, size_t tag) {
 // Start of a partial tag at the end of the text, including the white space before it; the text's
 // size if there is none.
 size_t held_from(std::string_view text) {
-  size_t length = std::min(text.size(), kOpen.size() - 1);
-  while (length > 0 && !kOpen.starts_with(text.substr(text.size() - length))) --length;
+  size_t length = std::min(text.size(), kOpenTag.size() - 1);
+  while (length > 0 && !kOpenTag.starts_with(text.substr(text.size() - length))) --length;
   return space_before(text, text.size() - length);
 }
 
@@ -38,7 +38,7 @@ class HermesParser final : public CallParser {
 
   AnswerDelta finish() override {
     if (place_ == Place::kCall && !call_.reported())
-      sink_.content(before_ + std::string(kOpen) + space_ + call_.text());
+      sink_.content(before_ + std::string(kOpenTag) + space_ + call_.text());
     if (place_ == Place::kText && !(after_call_ && held_.find_first_not_of(kSpace) == held_.npos))
       sink_.content(held_);
     held_.clear();
@@ -59,7 +59,7 @@ class HermesParser final : public CallParser {
   }
 
   bool read_text() {
-    const size_t open = held_.find(kOpen);
+    const size_t open = held_.find(kOpenTag);
     if (open == std::string::npos) {
       write_text(held_from(held_));
       return false;
@@ -67,7 +67,7 @@ class HermesParser final : public CallParser {
     const size_t end = space_before(held_, open);
     write_text(end);
     before_ = held_.substr(0, open - end);
-    held_.erase(0, open - end + kOpen.size());
+    held_.erase(0, open - end + kOpenTag.size());
     call_ = JsonCall();
     space_.clear();
     place_ = Place::kCall;
@@ -93,7 +93,7 @@ class HermesParser final : public CallParser {
     if (call_.progress() == JsonCall::Progress::kDone || call_.reported()) {
       place_ = Place::kAfterCall;
     } else {
-      sink_.content(before_ + std::string(kOpen) + space_ + call_.text());
+      sink_.content(before_ + std::string(kOpenTag) + space_ + call_.text());
       place_ = Place::kText;
       after_call_ = false;
     }
@@ -103,15 +103,15 @@ class HermesParser final : public CallParser {
   // Drops the rest of a call that was reported before it turned out to be malformed.
   bool read_close() {
     if (call_.progress() == JsonCall::Progress::kFailed) {
-      const size_t close = held_.find(kClose);
+      const size_t close = held_.find(kCloseTag);
       held_.erase(
-          0, close != held_.npos ? close : held_.size() - std::min(held_.size(), kClose.size()));
+          0, close != held_.npos ? close : held_.size() - std::min(held_.size(), kCloseTag.size()));
       if (close == held_.npos) return false;
     }
     held_.erase(0, std::min(held_.find_first_not_of(kSpace), held_.size()));
-    const bool closed = held_.starts_with(kClose);
-    if (!closed && kClose.starts_with(held_)) return false;
-    if (closed) held_.erase(0, kClose.size());
+    const bool closed = held_.starts_with(kCloseTag);
+    if (!closed && kCloseTag.starts_with(held_)) return false;
+    if (closed) held_.erase(0, kCloseTag.size());
     place_ = Place::kText;
     after_call_ = true;
     return true;

@@ -12,17 +12,17 @@
 namespace valora::server {
 namespace {
 
-constexpr yaml::Limits kLimits;
-constexpr size_t kLongestName = 128;
+constexpr yaml::Limits kUsersLimits;
+constexpr size_t kLongestUserName = 128;
 constexpr size_t kShortestKey = 8;
-constexpr double kHighestShare = 1000;
+constexpr double kHighestUserShare = 1000;
 
-Status check_name(const yaml::Fields& fields, const std::string& name) {
+Status check_user_name(const yaml::Fields& fields, const std::string& name) {
   const bool fits = std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7F; });
-  if (fits && name.size() <= kLongestName) return {};
+  if (fits && name.size() <= kLongestUserName) return {};
   return fields.error("name", fmt::format("must have up to {} printable ASCII characters without "
                                           "spaces",
-                                          kLongestName));
+                                          kLongestUserName));
 }
 
 Status check_key(const yaml::Fields& fields, const std::string& key) {
@@ -36,7 +36,7 @@ Status check_key(const yaml::Fields& fields, const std::string& key) {
 Result<User> read_user(const yaml::Fields& fields) {
   User out;
   VALORA_TRY(name, fields.required_text("name"));
-  VALORA_CHECK(check_name(fields, name));
+  VALORA_CHECK(check_user_name(fields, name));
   VALORA_TRY(key, fields.required_text("key"));
   VALORA_CHECK(check_key(fields, key));
   VALORA_TRY(models, fields.texts("models"));
@@ -46,7 +46,7 @@ Result<User> read_user(const yaml::Fields& fields) {
   VALORA_TRY(max_requests, fields.integer("max_requests", 1, INT32_MAX));
   VALORA_TRY(max_tokens, fields.integer("max_tokens", 1, INT64_MAX));
   VALORA_TRY(special_tokens, fields.flag("special_tokens_in_content"));
-  VALORA_TRY(share, fields.number("share", 0, kHighestShare));
+  VALORA_TRY(share, fields.number("share", 0, kHighestUserShare));
   if (share && *share == 0) return fields.error("share", "must be above 0; leave it out for 1");
   out.name = std::move(name);
   out.key = std::move(key);
@@ -76,8 +76,8 @@ Status check_distinct(const yaml::Fields& fields, const User& user,
 }  // namespace
 
 Result<std::vector<User>> read_users(const std::string& path) {
-  VALORA_TRY(text, read_file(path, kLimits.max_bytes));
-  VALORA_TRY(root, yaml::parse(text, path, kLimits));
+  VALORA_TRY(text, read_file(path, kUsersLimits.max_bytes));
+  VALORA_TRY(root, yaml::parse(text, path, kUsersLimits));
   VALORA_TRY(fields, yaml::Fields::open(path, root, "", {"users"}));
   const yaml::Node* list = fields.find("users");
   if (!list) return fields.error("users", "is missing");

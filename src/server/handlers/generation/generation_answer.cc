@@ -46,8 +46,8 @@ GenerationAnswer::GenerationAnswer(std::shared_ptr<Service> service,
     echoed_ = body.prompts;
     adapters_ = service_->adapters_of(body.target);
   }
-  if (body.tools.choice == ToolRequest::Choice::kNone) return;
-  calls_forced_ = body.tools.choice == ToolRequest::Choice::kRequired;
+  if (body.tools.choice == ToolChoice::kNone) return;
+  calls_forced_ = body.tools.choice == ToolChoice::kRequired;
   const ToolCallStyle style = answer_style(service_->tool_call_style(), body.tools);
   for (size_t i = 0; i < choice_count_; ++i)
     calls_.push_back({make_call_parser(style, body.tools)});
