@@ -45,7 +45,7 @@ setup:
 	@PYTHON="$(PYTHON)" tools/setup
 
 setup-tests:
-	@PYTHON="$(PYTHON)" tools/setup tests lint arm
+	@PYTHON="$(PYTHON)" tools/setup tests lint arm clang
 
 # Does not import torch, which takes seconds and warns if numpy is missing.
 TORCH_FOLDER := from importlib.util import find_spec; print(find_spec('torch').submodule_search_locations[0])

@@ -45,6 +45,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # False positives of g++ 12 in std::string; it reports the last two only if <string> is in a precompiled header.
   target_compile_options(valora_flags INTERFACE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(valora_flags INTERFACE -Wno-deprecated-declarations)  # std::stable_sort calls what libstdc++ 12 deprecates
+endif()
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # As on x86-64, whose baseline has no fused multiply-adds: with them, pictures would be resized to other pixels than PIL's.
   target_compile_options(valora_flags INTERFACE -ffp-contract=off)
@@ -60,6 +63,11 @@ if(VALORA_SANITIZE)
     -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute,pointer-overflow,object-size,return,unreachable$<$<NOT:$<BOOL:$<TARGET_PROPERTY:VALORA_CHECKS_ALIGNMENT>>>:,alignment> -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND VALORA_SANITIZE STREQUAL "thread")
+    # Tests replace operator new (base/testing/allocation_faults.h), which Clang's static library for threads does not allow.
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-resource-dir OUTPUT_VARIABLE resources OUTPUT_STRIP_TRAILING_WHITESPACE)
+    target_link_options(valora_flags INTERFACE -shared-libsan -Wl,-rpath,${resources}/lib/linux)
+  endif()
 endif()
 if(VALORA_FUZZ)
   # All code is instrumented for coverage; the first sanitizer finding ends the run.
@@ -133,6 +141,9 @@ endfunction()
 # anonymous namespaces must be unique in their library. CMake's UNITY_BUILD is not used because its files name sources by
 # absolute path, so that checkouts could not share ccache results.
 set(VALORA_UNITED_BYTES 100000)
+if(VALORA_UNOPTIMIZED)
+  set(VALORA_UNITED_BYTES 300000)  # headers take more of the time
+endif()
 function(valora_unite target)
   if(VALORA_UNITY)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL valora_unite_now ${target})")  # flags may be set until then

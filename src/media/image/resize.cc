@@ -5,12 +5,12 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/sanitizer.h"
 #include "media/image/image.h"
 
 // Compiled for AVX2 and for the baseline, chosen at program start. Not under sanitizers, which are
 // not yet initialised when the choice is made.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(VALORA_UNDER_SANITIZER)
 #define VALORA_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define VALORA_VECTOR_CLONES
