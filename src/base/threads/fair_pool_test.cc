@@ -57,10 +57,10 @@ TEST_F(OneThread, WithdrawnJobDoesNotRun) {
 }
 
 TEST(FairPool, ClientStaysWithinItsThreadLimit) {
-  FairPool pool(3, 2);
   std::promise<void> gate;
   const std::shared_future<void> open = gate.get_future().share();
   std::atomic<int> begun = 0;
+  FairPool pool(3, 2);
   for (uint64_t id = 0; id < 4; ++id)
     pool.post("greedy", id, [&begun, open] {
       ++begun;
