@@ -235,11 +235,11 @@ const ByteKernels& byte_kernels() { return kernels().bytes; }
 
 bool fetches_near(int64_t rows, int sums) {
 #ifdef __x86_64__
-  static const bool intel = __builtin_cpu_is("intel");
+  static const bool faster = __builtin_cpu_is("intel") || !__builtin_cpu_supports("avx512f");
 #else
-  constexpr bool intel = false;
+  constexpr bool faster = false;
 #endif
-  return intel && 2 * rows <= sums;
+  return faster && 2 * rows <= sums;
 }
 
 const ByteFormatKernels& byte_attention(KvFormat format) {

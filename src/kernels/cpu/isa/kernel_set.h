@@ -47,8 +47,8 @@ const KernelSet<T>& kernel_set();
 
 // True if a product of so few rows that it waits for memory reads weights faster with prefetches
 // just ahead of the loads than with those of the next panels: on CPUs of Intel, where far
-// prefetches occupy line fill buffers of L1, for which loads from L2 then wait. sums: how many of
-// 16 outputs a tile keeps in registers.
+// prefetches occupy line fill buffers of L1, for which loads from L2 then wait, and on AMD's
+// without AVX-512. sums: how many of 16 outputs a tile keeps in registers.
 bool fetches_near(int64_t rows, int sums);
 
 }  // namespace valora::kernels
