@@ -141,13 +141,15 @@ class TreeBuilder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// The length of the UTF-8 character at the start of `text`; 0 if it is invalid.
+// The length of the UTF-8 character at the start of `text`; 0 if it is invalid, or a null, which
+// YAML excludes and by which yaml-cpp would take the text for UTF-16 or UTF-32.
 size_t character_size(std::string_view text) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
   };
   const unsigned first = byte(0), second = byte(1);
-  const size_t size = first < 0x80                    ? 1
+  const size_t size = first == 0                      ? 0
+                      : first < 0x80                  ? 1
                       : first >= 0xC2 && first < 0xE0 ? 2
                       : (first & 0xF0) == 0xE0        ? 3
                       : first >= 0xF0 && first < 0xF5 ? 4

@@ -41,6 +41,8 @@ TEST(YamlTree, NonUtf8IsRefused) {
   for (const char* bytes :
        {"\xC0\xAF", "\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5", "\xE2\x82"})
     EXPECT_EQ(error("a:\n" + std::string(bytes)), "f:2: this is not UTF-8");
+  // UTF-32 with a number above U+10FFFF, which yaml-cpp would turn into other bytes.
+  EXPECT_EQ(error(std::string("\0\0\0\1plic", 8)), "f:1: this is not UTF-8");
 }
 
 // The "billion laughs" attack: each level repeats the previous one ten times.
