@@ -31,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto name = parse_hub_name(text)) {
     FUZZ_CHECK(text.front() != '/' &&
                ("/" + std::string(text) + "/").find("/../") == std::string::npos);
+    FUZZ_CHECK((name->owner + "/" + name->name).find("..") == std::string::npos);
     FUZZ_CHECK(parse_hub_name(name->text()).has_value());
   }
   const HubName name{.owner = "o", .name = "n"};
