@@ -66,6 +66,15 @@ def test_a_list_that_arrives_while_cancel_is_pressed_loses_no_click(server, open
     row_of(page, long).get_by_text("cancelled").wait_for()
 
 
+def test_the_list_goes_on_while_a_row_has_the_keyboard_focus(server, open_page):
+    long = begin(server, [{"prompt": "Hi", "max_tokens": 300, "ignore_eos": True}] * 400)
+    page = open_page(server, "/#batches")
+    cancel = page.get_by_role("button", name=f"Cancel {long}")
+    cancel.focus()
+    server.post(f"/v1/batches/{long}/cancel", {})
+    row_of(page, long).get_by_text("cancelled").wait_for()
+
+
 def test_ended_batches_keep_their_answers_and_faults(server, open_page):
     short, wrong = begin(server, [{"prompt": "Hi", "max_tokens": 2}] * 3), begin(server, [{"prompt": "Hi", "stream": True}])
     page = open_page(server, "/#batches")

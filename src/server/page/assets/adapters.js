@@ -6,6 +6,7 @@ import { json, request } from "./api.js";
 import * as catalog from "./catalog.js";
 import { button, el, named, nameText, replace } from "./dom.js";
 import { ago, bytes, count } from "./format.js";
+import { makePoll } from "./poll.js";
 import { makeTable } from "./table.js";
 
 const EVERY = 5000;
@@ -56,8 +57,6 @@ export function show(main) {
   const sums = el("dl", { class: "totals", "aria-label": "Totals" });
   let rows = [];
   let table = null;
-  let timer = 0;
-  let gone = false;
 
   function say(text, fault = false) {
     said.className = fault ? "fault" : "hint";
@@ -102,30 +101,21 @@ export function show(main) {
     replace(place, table.node, rights.load ? form.node : el("p", { class: "notice", text: `Adapters cannot be changed from here: ${rights.reason}.` }));
   }
   async function refresh() {
-    clearTimeout(timer);
-    try {
-      const now = await json("/v1/stats");
-      if (gone) return;
-      rows = now.adapters.map((row) => ({ ...row, text: `${row.name}\n${row.path ?? ""}\n${parts(row)}`.toLowerCase() }));
-      if (!table) build(now.rights);
-      draw();
-      if (said.classList.contains("fault")) say("");
-    } catch (fault) {
-      if (!gone) say(fault.message, true);
-    }
-    if (!gone) timer = setTimeout(() => (document.hidden || document.activeElement.closest("tbody") ? later() : refresh()), EVERY);
+    const now = await json("/v1/stats");
+    if (poll.ended()) return;
+    rows = now.adapters.map((row) => ({ ...row, text: `${row.name}\n${row.path ?? ""}\n${parts(row)}`.toLowerCase() }));
+    if (!table) build(now.rights);
+    draw();
+    if (said.classList.contains("fault")) say("");
   }
-  // Puts off redrawing while a row has the keyboard focus: readers of screens would say it again.
-  function later() {
-    timer = setTimeout(refresh, EVERY);
-  }
+  const poll = makePoll(refresh, (fault) => say(fault.message, true), EVERY);
   function changed() {
     catalog.reload();
-    return refresh();
+    return poll.now();
   }
 
   search.addEventListener("input", draw);
   main.append(el("div", { class: "data" }, el("div", { class: "row" }, el("h1", { class: "grow", text: "Adapters" }), el("div", { class: "find" }, search)), said, sums, place));
-  refresh();
-  return () => { gone = true; clearTimeout(timer); };
+  poll.now();
+  return poll.end;
 }

@@ -3,6 +3,7 @@
 import { json, request } from "./api.js";
 import { button, el, named, nameText, replace, saveAs } from "./dom.js";
 import { ago, count, duration } from "./format.js";
+import { makePoll } from "./poll.js";
 import { makeTable } from "./table.js";
 
 const EVERY = 2000;
@@ -81,8 +82,6 @@ export function show(main) {
   const said = el("p", { role: "status" });
   const sums = el("dl", { class: "totals", "aria-label": "Totals" });
   const rateOf = makeRates();
-  let timer = 0;
-  let gone = false;
 
   function say(text, fault = false) {
     said.className = fault ? "fault" : "hint";
@@ -98,7 +97,7 @@ export function show(main) {
   }
   const cancel = (row) => attempt(async () => {
     await request(`/v1/batches/${row.id}/cancel`, { method: "POST" });
-    await refresh();
+    await poll.now();
   }, `${row.id} is being cancelled; rows that are answered are kept.`);
   const save = (row, file, kind) => attempt(async () => {
     saveAs(await (await request(`/v1/files/${file}/content`)).blob(), `${row.id}_${kind}.jsonl`);
@@ -111,28 +110,19 @@ export function show(main) {
 
   const table = makeTable("Batches", columns(actions), true);
   async function refresh() {
-    clearTimeout(timer);
-    try {
-      const list = await json(`/v1/batches?limit=${SHOWN}`);
-      if (gone) return;
-      const now = performance.now() / 1000;
-      const rows = list.data.map((batch) => ({ ...batch, rate: rateOf(batch, now) }));
-      table.set(rows);
-      replace(sums, ...sumsOf(rows).map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }))));
-      if (said.classList.contains("fault")) say("");
-      if (said.textContent === "" && list.has_more) say(`The newest ${SHOWN}.`);
-      if (said.textContent === "" && rows.length === 0) say("No batches yet. They are begun over the API: POST /v1/files, then POST /v1/batches.");
-    } catch (fault) {
-      if (!gone) say(fault.message, true);
-    }
-    if (!gone) later();
+    const list = await json(`/v1/batches?limit=${SHOWN}`);
+    if (poll.ended()) return;
+    const now = performance.now() / 1000;
+    const rows = list.data.map((batch) => ({ ...batch, rate: rateOf(batch, now) }));
+    table.set(rows);
+    replace(sums, ...sumsOf(rows).map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }))));
+    if (said.classList.contains("fault")) say("");
+    if (said.textContent === "" && list.has_more) say(`The newest ${SHOWN}.`);
+    if (said.textContent === "" && rows.length === 0) say("No batches yet. They are begun over the API: POST /v1/files, then POST /v1/batches.");
   }
-  // Not while nobody sees it, or a row has the keyboard focus: readers of screens would say it again.
-  function later() {
-    timer = setTimeout(() => (document.hidden || document.activeElement.closest("tbody") ? later() : refresh()), EVERY);
-  }
+  const poll = makePoll(refresh, (fault) => say(fault.message, true), EVERY);
 
   main.append(el("div", { class: "data" }, el("h1", { text: "Batches" }), said, sums, el("div", {}, table.node)));
-  refresh();
-  return () => { gone = true; clearTimeout(timer); };
+  poll.now();
+  return poll.end;
 }

@@ -3,6 +3,7 @@ import { json, request } from "./api.js";
 import { cameraOf, stopCamera } from "./browser_camera.js";
 import { button, el, named, nameText, replace } from "./dom.js";
 import { count, seconds } from "./format.js";
+import { makePoll } from "./poll.js";
 import { makeStreamForm } from "./stream_form.js";
 import { makeStreamWatch, nameOfSkill, titleOf } from "./stream_watch.js";
 import { makeTable } from "./table.js";
@@ -32,8 +33,6 @@ function columns(open, actions) {
 export function show(main) {
   const said = el("p", { role: "status" });
   const watch = makeStreamWatch();
-  let timer = 0;
-  let gone = false;
   let rows = [];
 
   function say(text, fault = false) {
@@ -48,7 +47,7 @@ export function show(main) {
     } catch (fault) {
       say(fault.message, true);
     }
-    refresh();
+    poll.now();
   }
   const actions = (row) => {
     const title = nameText(titleOf(row));
@@ -63,34 +62,24 @@ export function show(main) {
   }
   async function begun(stream) {
     say(`${nameText(titleOf(stream))} has begun.`);
-    await refresh();
+    await poll.now();
     open(stream.id);
   }
 
   const table = makeTable("Streams", columns(open, actions), true);
   async function refresh() {
-    clearTimeout(timer);
-    try {
-      rows = (await json(`/v1/streams?limit=${SHOWN}`)).data;
-      if (gone) return;
-      table.set(rows);
-      if (!rows.some((row) => row.id === watch.shown())) watch.close();
-      if (watch.shown() === null && rows.length === 1) open(rows[0].id);
-      if (said.classList.contains("fault")) say("");
-      if (said.textContent === "" && rows.length === 0) say("No streams yet.");
-    } catch (fault) {
-      if (!gone) say(fault.message, true);
-    }
-    if (!gone) later();
+    rows = (await json(`/v1/streams?limit=${SHOWN}`)).data;
+    if (poll.ended()) return;
+    table.set(rows);
+    if (!rows.some((row) => row.id === watch.shown())) watch.close();
+    if (watch.shown() === null && rows.length === 1) open(rows[0].id);
+    if (said.classList.contains("fault")) say("");
+    if (said.textContent === "" && rows.length === 0) say("No streams yet.");
   }
-  // Not while nobody sees it, or a row has the keyboard focus: readers of screens would say it again.
-  function later() {
-    clearTimeout(timer);
-    timer = setTimeout(() => (document.hidden || document.activeElement.closest("tbody") ? later() : refresh()), EVERY);
-  }
+  const poll = makePoll(refresh, (fault) => say(fault.message, true), EVERY);
 
   main.append(el("div", { class: "data" }, el("h1", { text: "Streams" }), said,
     el("div", {}, table.node, makeStreamForm(begun)), watch.node));
-  refresh();
-  return () => { gone = true; clearTimeout(timer); watch.close(); };
+  poll.now();
+  return () => { poll.end(); watch.close(); };
 }
