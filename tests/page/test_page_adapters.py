@@ -278,7 +278,7 @@ def test_local_folder_is_uploaded(taking, open_page, tmp_path):
     page.get_by_text("This folder has no adapter_config.json.").wait_for()
     folder.set_input_files(ADAPTER)
     devtools = page.context.new_cdp_session(page)
-    slow = dict(offline=False, latency=0, downloadThroughput=-1, uploadThroughput=200_000)
+    slow = dict(offline=False, latency=0, downloadThroughput=-1, uploadThroughput=30_000)
     devtools.send("Network.emulateNetworkConditions", slow)
     page.get_by_role("button", name="Load", exact=True).click()
     page.get_by_text(re.compile("KiB of .*KiB")).wait_for()
