@@ -13,11 +13,12 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/sanitizer.h"
 #include "kernels/cuda/emulation/block.h"
 #include "kernels/cuda/emulation/kernel_name.h"
 #include "kernels/cuda/emulation/machine.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(VALORA_UNDER_ADDRESS_SANITIZER)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -77,7 +78,7 @@ void print_place() {
                machine().capability);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(VALORA_UNDER_ADDRESS_SANITIZER)
 const bool kInstalled = [] {
   __sanitizer_set_death_callback(print_place);
   return true;

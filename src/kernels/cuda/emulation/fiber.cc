@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__)
+#include "base/sanitizer.h"
+
+#if defined(VALORA_UNDER_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(VALORA_UNDER_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -53,7 +55,7 @@ Fiber::Fiber() {
   if (mapped == MAP_FAILED || mprotect(mapped, kGuardBytes, PROT_NONE) != 0) throw std::bad_alloc();
   mapped_ = static_cast<std::byte*>(mapped);
   stack_ = mapped_ + kGuardBytes, stack_bytes_ = kStackBytes;
-#if defined(__SANITIZE_THREAD__)
+#if defined(VALORA_UNDER_THREAD_SANITIZER)
   thread_fiber_ = __tsan_create_fiber(0);
 #endif
 }
@@ -65,21 +67,21 @@ Fiber::Fiber(Host) {
   pthread_attr_getstack(&attributes, &stack, &stack_bytes_);
   pthread_attr_destroy(&attributes);
   stack_ = stack;
-#if defined(__SANITIZE_THREAD__)
+#if defined(VALORA_UNDER_THREAD_SANITIZER)
   thread_fiber_ = __tsan_get_current_fiber();
 #endif
 }
 
 Fiber::~Fiber() {
   if (mapped_ == nullptr) return;
-#if defined(__SANITIZE_THREAD__)
+#if defined(VALORA_UNDER_THREAD_SANITIZER)
   __tsan_destroy_fiber(thread_fiber_);
 #endif
   munmap(mapped_, kGuardBytes + kStackBytes);
 }
 
 void Fiber::reset(void (*entry)()) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(VALORA_UNDER_ADDRESS_SANITIZER)
   ASAN_UNPOISON_MEMORY_REGION(stack_, stack_bytes_);
 #endif
   // On entry to a function, the stack pointer is 8 above a multiple of 16.
@@ -92,20 +94,20 @@ void Fiber::reset(void (*entry)()) {
 }
 
 void Fiber::began() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(VALORA_UNDER_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
 #endif
 }
 
 void Fiber::leave(Fiber& to, [[maybe_unused]] bool last) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(VALORA_UNDER_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(last ? nullptr : &fake_stack_, to.stack_, to.stack_bytes_);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(VALORA_UNDER_THREAD_SANITIZER)
   __tsan_switch_to_fiber(to.thread_fiber_, 0);
 #endif
   valora_switch_stack(&saved_, to.saved_);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(VALORA_UNDER_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(fake_stack_, nullptr, nullptr);
 #endif
 }

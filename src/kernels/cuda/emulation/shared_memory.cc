@@ -7,10 +7,11 @@
 #include <new>
 #include <string>
 
+#include "base/sanitizer.h"
 #include "kernels/cuda/emulation/access_observer.h"
 #include "kernels/cuda/emulation/machine.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(VALORA_UNDER_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(begin, bytes) (void)0
