@@ -127,6 +127,7 @@ conformance: configure-tests
 	@VALORA_CONFORMANCE=full BUILD=$(BUILD) JOBS=$(JOBS) PART=gpu tools/test
 	@tools/check_cuda --build $(BUILD)-cuda-all --jobs $(JOBS) --architectures "80;86;89;90;120" --units all
 	@tools/build $(BUILD) $(JOBS) valora valora-bench probes
+	@BUILD=$(BUILD) JOBS=$(JOBS) PART=cuda tools/test
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/arm kernels
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/arm unit
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/arm program
