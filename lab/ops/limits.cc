@@ -1,5 +1,6 @@
 #include "lab/ops/limits.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "kernels/cpu/isa/kernel_set.h"
 #include "kernels/cpu/product/byte_product.h"
@@ -21,48 +23,61 @@ namespace valora::bench {
 namespace {
 
 constexpr int64_t kArrayBytes = int64_t{256} << 20;
-constexpr auto kStale = std::chrono::seconds(1);
+// A run of a product loop takes some milliseconds, much longer than starting the threads.
+constexpr int64_t kInputs = 1024, kOutputs = 64, kRepeats = 20;
+
+double rate_of(const LimitLoop& loop) { return loop.work / fastest(loop.run, 5); }
+
+LimitLoop on_all_threads(int64_t rows, std::function<void(int64_t thread)> multiply) {
+  const int threads = at::get_num_threads();
+  return {[=, multiply = std::move(multiply)] {
+            ops::torch_parallel()(0, threads, 1, [&](int64_t begin, int64_t end) {
+              for (int64_t t = begin; t < end; ++t) multiply(t);
+            });
+          },
+          2.0 * static_cast<double>(rows * kInputs * kOutputs * kRepeats * threads)};
+}
 
 // Each thread multiplies its own small matrices repeatedly.
 template <typename T>
-double product_rate(at::ScalarType dtype, kernels::CpuTile tile) {
-  constexpr int64_t kRows = 48, kInputs = 512, kOutputs = 128, kRepeats = 20;
+LimitLoop product_loop_of(at::ScalarType dtype, kernels::CpuTile tile) {
+  constexpr int64_t kRows = 48;
   const int threads = at::get_num_threads();
   const at::Tensor x = at::full({threads, kRows, kInputs}, 0.5, dtype);
   const at::Tensor w =
       at::full({threads, kernels::packed_elements<T>(kOutputs, kInputs)}, 0.5, dtype);
   const at::Tensor y = at::zeros({threads, kRows, kOutputs}, at::kFloat);
-  const auto multiply = [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      kernels::Product<T> p;
-      p.x = ops::raw<T>(x) + t * kRows * kInputs;
-      p.m = kRows;
-      p.ldx = kInputs;
-      p.w = {ops::raw<T>(w) + t * w.stride(0), kOutputs, kInputs};
-      p.panel_end = kernels::panels_of(kOutputs);
-      p.epilogue = kernels::Epilogue::kStoreFloat;
-      p.y = y.mutable_data_ptr<float>() + t * kRows * kOutputs;
-      p.ldy = kOutputs;
-      p.tile = tile;
-      for (int64_t i = 0; i < kRepeats; ++i) kernels::kernel_set<T>().multiply(p);
-    }
-  };
-  const double seconds = fastest([&] { ops::torch_parallel()(0, threads, 1, multiply); }, 5);
-  return 2.0 * kRows * kInputs * kOutputs * kRepeats * threads / seconds;
+  return on_all_threads(kRows, [=](int64_t t) {
+    kernels::Product<T> p;
+    p.x = ops::raw<T>(x) + t * kRows * kInputs;
+    p.m = kRows;
+    p.ldx = kInputs;
+    p.w = {ops::raw<T>(w) + t * w.stride(0), kOutputs, kInputs};
+    p.panel_end = kernels::panels_of(kOutputs);
+    p.epilogue = kernels::Epilogue::kStoreFloat;
+    p.y = y.mutable_data_ptr<float>() + t * kRows * kOutputs;
+    p.ldy = kOutputs;
+    p.tile = tile;
+    for (int64_t i = 0; i < kRepeats; ++i) kernels::kernel_set<T>().multiply(p);
+  });
 }
 
 template <typename T>
-double best_product_rate(at::ScalarType dtype) {
-  double best = 0;
+LimitLoop best_product_loop(at::ScalarType dtype) {
+  LimitLoop best;
+  double most = 0;
   for (const kernels::CpuTile tile : {kernels::CpuTile{6, 4, 1}, kernels::CpuTile{12, 2, 1},
-                                      kernels::CpuTile{8, 3, 1}, kernels::CpuTile{3, 8, 1}})
-    best = std::max(best, product_rate<T>(dtype, tile));
+                                      kernels::CpuTile{8, 3, 1}, kernels::CpuTile{3, 8, 1}}) {
+    LimitLoop loop = product_loop_of<T>(dtype, tile);
+    const double rate = rate_of(loop);
+    if (rate > most) best = std::move(loop), most = rate;
+  }
   return best;
 }
 
 // The same with integers: 4 or 8 bits, groups of `group` inputs.
-double byte_product_rate(int bits, int64_t group) {
-  constexpr int64_t kRows = 60, kInputs = 512, kOutputs = 128, kRepeats = 20;
+LimitLoop byte_product_loop(int bits, int64_t group) {
+  constexpr int64_t kRows = 60;
   const int threads = at::get_num_threads();
   kernels::IntegerPanels w = kernels::integer_layout(kOutputs, kInputs, bits, group, false, false);
   w.input_block = group;
@@ -77,66 +92,53 @@ double byte_product_rate(int bits, int64_t group) {
       x.const_data_ptr<float>(), kRows, kInputs, form,
       {values.mutable_data_ptr<uint8_t>(), scales.mutable_data_ptr<float>(),
        sums.mutable_data_ptr<float>(), starts.mutable_data_ptr<int32_t>()});
-  const auto multiply = [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      kernels::ByteProduct p;
-      p.w = w;
-      p.w.data = panels.const_data_ptr<uint8_t>() + t * panels.stride(0);
-      p.m = kRows;
-      p.panel_end = kernels::panels_of(kOutputs);
-      p.y = y.mutable_data_ptr<float>() + t * kRows * kOutputs;
-      p.ldy = kOutputs;
-      p.rows = {values.const_data_ptr<uint8_t>(),
-                form.row_bytes(),
-                scales.const_data_ptr<float>(),
-                sums.const_data_ptr<float>(),
-                starts.const_data_ptr<int32_t>(),
-                form.spans(),
-                form.span,
-                form.block_spans()};
-      for (int64_t i = 0; i < kRepeats; ++i) kernels::byte_kernels().multiply(p);
-    }
-  };
-  const double seconds = fastest([&] { ops::torch_parallel()(0, threads, 1, multiply); }, 5);
-  return 2.0 * kRows * kInputs * kOutputs * kRepeats * threads / seconds;
+  return on_all_threads(kRows, [=](int64_t t) {
+    kernels::ByteProduct p;
+    p.w = w;
+    p.w.data = panels.const_data_ptr<uint8_t>() + t * panels.stride(0);
+    p.m = kRows;
+    p.panel_end = kernels::panels_of(kOutputs);
+    p.y = y.mutable_data_ptr<float>() + t * kRows * kOutputs;
+    p.ldy = kOutputs;
+    p.rows = {values.const_data_ptr<uint8_t>(),
+              form.row_bytes(),
+              scales.const_data_ptr<float>(),
+              sums.const_data_ptr<float>(),
+              starts.const_data_ptr<int32_t>(),
+              form.spans(),
+              form.span,
+              form.block_spans()};
+    for (int64_t i = 0; i < kRepeats; ++i) kernels::byte_kernels().multiply(p);
+  });
+}
+
+// Each run reads the next part of an array that the caches cannot hold.
+LimitLoop memory_loop() {
+  constexpr int64_t kPiece = int64_t{1} << 16, kRead = int64_t{32} << 20;  // elements, bytes
+  const at::Tensor array = ops::huge_zeros(kArrayBytes / 4, at::kFloat);
+  array.fill_(1);  // otherwise unwritten pages all map to one zero page
+  return {[array, at = int64_t{0}]() mutable {
+            const float* values = array.const_data_ptr<float>() + at;
+            at = (at + kRead / 4) % array.numel();
+            std::atomic<int64_t> wrong = 0;
+            ops::torch_parallel()(0, kRead / 4 / kPiece, 1, [&](int64_t begin, int64_t end) {
+              const int64_t count = (end - begin) * kPiece;
+              if (sum_floats(values + begin * kPiece, count) != static_cast<float>(count)) ++wrong;
+            });
+            TORCH_CHECK(wrong == 0, "the array's sum is wrong");
+          },
+          kRead};
 }
 
 }  // namespace
 
-Limits::Limits() : array_(ops::huge_zeros(kArrayBytes / 4, at::kFloat)) {
-  array_.fill_(1);  // otherwise unwritten pages all map to one zero page
-  measure_arithmetic();
-  measure_bandwidth();
-}
-
-void Limits::refresh() {
-  if (std::chrono::steady_clock::now() - measured_ <= kStale) return;
-  measure_arithmetic();
-  measure_bandwidth();
-}
-
-void Limits::measure_arithmetic() {
-  const std::array rates{best_product_rate<kernels::bf16>(at::kBFloat16),
-                         best_product_rate<float>(at::kFloat), byte_product_rate(8, 512),
-                         byte_product_rate(4, 512)};
-  for (size_t i = 0; i < rates.size(); ++i) arithmetic_[i] = std::max(arithmetic_[i], rates[i]);
-}
-
-void Limits::measure_bandwidth() {
-  constexpr int64_t kPiece = int64_t{1} << 18;
-  const float* values = array_.const_data_ptr<float>();
-  std::atomic<int64_t> wrong = 0;
-  const auto pass = [&] {
-    ops::torch_parallel()(0, array_.numel() / kPiece, 1, [&](int64_t begin, int64_t end) {
-      const int64_t count = (end - begin) * kPiece;
-      if (sum_floats(values + begin * kPiece, count) != static_cast<float>(count)) ++wrong;
-    });
-  };
-  bandwidth_ = static_cast<double>(kArrayBytes) / fastest(pass, 4);
-  TORCH_CHECK(wrong == 0, "the array's sum is wrong");
-  lowest_ = lowest_ == 0 ? bandwidth_ : std::min(lowest_, bandwidth_);
-  highest_ = std::max(highest_, bandwidth_);
-  measured_ = std::chrono::steady_clock::now();
+Limits::Limits()
+    : memory_(memory_loop()),
+      products_{best_product_loop<kernels::bf16>(at::kBFloat16),
+                best_product_loop<float>(at::kFloat), byte_product_loop(8, kInputs),
+                byte_product_loop(4, kInputs)},
+      bandwidth_(rate_of(memory_)) {
+  for (size_t i = 0; i < products_.size(); ++i) arithmetic_[i] = rate_of(products_[i]);
 }
 
 // Prefers /sys: sysconf includes cache slices that other cores own.

@@ -31,13 +31,26 @@ double Measurement::ratio(const std::string& name) const {
 
 Measurement time_in_turns(Bench& bench, const Work& work,
                           const std::vector<Contender>& contenders) {
-  bench.limits.refresh();
   std::vector<Runner> runners;
   for (const Contender& c : contenders) runners.push_back({c.name, c.run});
+  const LimitLoop &memory = bench.limits.memory(),
+                  &products = bench.limits.products(work.arithmetic);
+  if (work.bytes > 0) runners.push_back({"memory", memory.run});
+  if (work.operations > 0) runners.push_back({"products", products.run});
   Measurement m;
   m.work = work;
   m.timings = race(runners, bench.rules);
-  m.bandwidth = bench.limits.bandwidth();
+  const auto take_rate = [&](const LimitLoop& loop) {
+    const double rate = loop.work / m.timings.back().seconds.p50;
+    m.timings.pop_back();
+    return rate;
+  };
+  if (work.operations > 0) m.arithmetic = take_rate(products);
+  if (work.bytes > 0) m.bandwidth = take_rate(memory);
+  const double reading = work.bytes > 0 ? work.bytes / m.bandwidth : 0,
+               computing = work.operations > 0 ? work.operations / m.arithmetic : 0;
+  m.bandwidth_bound = reading >= computing;
+  m.bound_seconds = std::max(reading, computing);
   return m;
 }
 
@@ -45,13 +58,6 @@ Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>
                     double tolerance) {
   check_alike(contenders, tolerance);
   return time_in_turns(bench, work, contenders);
-}
-
-void set_bound(Measurement& m, const Limits& limits) {
-  const double memory = m.work.bytes / m.bandwidth,
-               arithmetic = m.work.operations / limits.arithmetic(m.work.arithmetic);
-  m.bandwidth_bound = memory >= arithmetic;
-  m.bound_seconds = std::max(memory, arithmetic);
 }
 
 Contender pure(std::string name, const std::function<at::Tensor()>& run) {

@@ -36,7 +36,8 @@ struct Measurement {
   std::string label;      // the shape as text
   Json shape;             // the shape as JSON fields
   Work work;
-  double bandwidth = 0;         // of the machine just before, in bytes per second
+  double bandwidth = 0;         // of the machine in the same rounds, in bytes per second
+  double arithmetic = 0;        // in operations per second
   double bound_seconds = 0;     // minimum time at the machine's limits
   bool bandwidth_bound = true;  // otherwise bound by arithmetic
   std::vector<Timing> timings;  // ours first
@@ -74,14 +75,11 @@ struct Shape {
 // Compares each contender's result with the first one's: |difference| <= tolerance · (1 + |largest
 // value|). Throws c10::Error if they differ.
 void check_alike(const std::vector<Contender>& contenders, double tolerance);
-// Times the contenders in turns (timing.h).
+// Times the contenders and the loops of their limits in turns (timing.h).
 Measurement time_in_turns(Bench& bench, const Work& work, const std::vector<Contender>& contenders);
 // check_alike, then time_in_turns.
 Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders,
                     double tolerance);
-
-// Call at the end of a run, when the arithmetic limit is known best.
-void set_bound(Measurement& measurement, const Limits& limits);
 
 // A contender whose run has no side effects.
 Contender pure(std::string name, const std::function<at::Tensor()>& run);

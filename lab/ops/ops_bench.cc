@@ -54,8 +54,6 @@ Machine machine_of(const Limits& limits) {
           at::get_num_threads(),
           last_level_cache(),
           limits.bandwidth(),
-          limits.lowest_bandwidth(),
-          limits.highest_bandwidth(),
           limits.arithmetic(Arithmetic::kBf16),
           limits.arithmetic(Arithmetic::kFloat),
           limits.arithmetic(Arithmetic::kBytes),
@@ -83,7 +81,6 @@ OpsRun run_all(const Settings& settings, std::vector<Shape> shapes, const ShapeP
     m->shape = shape.fields;
     run.measurements.push_back(std::move(*m));
   }
-  for (Measurement& m : run.measurements) set_bound(m, bench.limits);
   run.notes = bench.notes;
   run.machine = machine_of(bench.limits);
   return run;

@@ -15,9 +15,8 @@ struct Machine {
   std::string isa;
   int threads = 0;
   int64_t last_level_cache = 0;
-  // Bytes per second: last measurement, and range over the run.
-  double bandwidth = 0, lowest_bandwidth = 0, highest_bandwidth = 0;
-  // Operations per second; the last two with inputs rounded to 8 bits.
+  // At the start of the run. Operations per second; the last two with inputs rounded to 8 bits.
+  double bandwidth = 0;  // bytes per second
   double bf16_arithmetic = 0, float_arithmetic = 0, int8_arithmetic = 0, int4_arithmetic = 0;
 };
 

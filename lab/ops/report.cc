@@ -11,11 +11,11 @@ namespace {
 
 std::string machine_text(const Machine& m) {
   return fmt::format(
-      "{} thread{}, {}; reading memory {:.1f} GB/s ({:.1f}-{:.1f} during the run), products {:.0f} "
-      "GFLOP/s in bf16, {:.0f} in fp32, rounded inputs {:.0f} GOP/s in int8, {:.0f} in int4\n",
-      m.threads, m.threads == 1 ? "" : "s", m.isa, m.bandwidth / 1e9, m.lowest_bandwidth / 1e9,
-      m.highest_bandwidth / 1e9, m.bf16_arithmetic / 1e9, m.float_arithmetic / 1e9,
-      m.int8_arithmetic / 1e9, m.int4_arithmetic / 1e9);
+      "{} thread{}, {}; at the start reading memory {:.1f} GB/s, products {:.0f} GFLOP/s in bf16, "
+      "{:.0f} "
+      "in fp32, rounded inputs {:.0f} GOP/s in int8, {:.0f} in int4\n",
+      m.threads, m.threads == 1 ? "" : "s", m.isa, m.bandwidth / 1e9, m.bf16_arithmetic / 1e9,
+      m.float_arithmetic / 1e9, m.int8_arithmetic / 1e9, m.int4_arithmetic / 1e9);
 }
 
 std::string time_text(double seconds) {
@@ -77,8 +77,6 @@ Json machine_json(const Machine& m) {
           {"threads", m.threads},
           {"last_level_cache_bytes", m.last_level_cache},
           {"bandwidth_bytes_per_second", m.bandwidth},
-          {"lowest_bandwidth_bytes_per_second", m.lowest_bandwidth},
-          {"highest_bandwidth_bytes_per_second", m.highest_bandwidth},
           {"bf16_operations_per_second", m.bf16_arithmetic},
           {"fp32_operations_per_second", m.float_arithmetic},
           {"int8_operations_per_second", m.int8_arithmetic},
@@ -91,7 +89,8 @@ Json measurement_json(const Measurement& m) {
             {"shape", m.shape},
             {"bytes", m.work.bytes},
             {"operations", m.work.operations},
-            {"bandwidth_bytes_per_second", m.bandwidth},
+            {"bandwidth_bytes_per_second", m.bandwidth > 0 ? Json(m.bandwidth) : Json()},
+            {"operations_per_second", m.arithmetic > 0 ? Json(m.arithmetic) : Json()},
             {"bound_seconds", m.bound_seconds > 0 ? Json(m.bound_seconds) : Json()},
             {"bound_by",
              m.bound_seconds <= 0 ? Json() : Json(m.bandwidth_bound ? "bandwidth" : "arithmetic")},
