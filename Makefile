@@ -20,7 +20,7 @@ PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 
 help:
 	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
-	@echo "make test            install what is missing, build, run the linters and every test"
+	@echo "make test            install what is missing, build, run the linters and the tests"
 	@echo "make lint            the linters alone; LINT_FLAGS=--all takes the tests and the sources with libtorch, too (minutes)"
 	@echo "make format          clang-format over all C++ sources, ruff's safe fixes over all Python"
 	@echo "make conformance     the projections on all of Punica's and vLLM's test grids, all cases of the CUDA kernels, emulated,"
