@@ -22,7 +22,6 @@
 namespace valora::bench {
 namespace {
 
-constexpr int64_t kArrayBytes = int64_t{256} << 20;
 // A run of a product loop takes some milliseconds, much longer than starting the threads.
 constexpr int64_t kInputs = 1024, kOutputs = 64, kRepeats = 20;
 
@@ -75,12 +74,13 @@ LimitLoop best_product_loop(at::ScalarType dtype) {
   return best;
 }
 
-// The same with integers: 4 or 8 bits, groups of `group` inputs.
-LimitLoop byte_product_loop(int bits, int64_t group) {
+// The same with integers of 4 or 8 bits.
+LimitLoop byte_product_loop(int bits) {
   constexpr int64_t kRows = 60;
   const int threads = at::get_num_threads();
-  kernels::IntegerPanels w = kernels::integer_layout(kOutputs, kInputs, bits, group, false, false);
-  w.input_block = group;
+  kernels::IntegerPanels w =
+      kernels::integer_layout(kOutputs, kInputs, bits, kInputs, false, false);
+  w.input_block = kInputs;
   const at::Tensor panels = at::zeros({threads, kernels::integer_bytes(w)}, at::kByte),
                    x = at::ones({kRows, kInputs}, at::kFloat),
                    y = at::zeros({threads, kRows, kOutputs}, at::kFloat);
@@ -114,20 +114,20 @@ LimitLoop byte_product_loop(int bits, int64_t group) {
 
 // Each run reads the next part of an array that the caches cannot hold.
 LimitLoop memory_loop() {
-  constexpr int64_t kPiece = int64_t{1} << 16, kRead = int64_t{32} << 20;  // elements, bytes
-  const at::Tensor array = ops::huge_zeros(kArrayBytes / 4, at::kFloat);
+  constexpr int64_t kElements = int64_t{64} << 20, kRead = kElements / 8, kPiece = kRead / 128;
+  const at::Tensor array = ops::huge_zeros(kElements, at::kFloat);
   array.fill_(1);  // otherwise unwritten pages all map to one zero page
-  return {[array, at = int64_t{0}]() mutable {
-            const float* values = array.const_data_ptr<float>() + at;
-            at = (at + kRead / 4) % array.numel();
+  return {[array, next = int64_t{0}]() mutable {
+            const float* values = array.const_data_ptr<float>() + next;
+            next = (next + kRead) % kElements;
             std::atomic<int64_t> wrong = 0;
-            ops::torch_parallel()(0, kRead / 4 / kPiece, 1, [&](int64_t begin, int64_t end) {
+            ops::torch_parallel()(0, kRead / kPiece, 1, [&](int64_t begin, int64_t end) {
               const int64_t count = (end - begin) * kPiece;
               if (sum_floats(values + begin * kPiece, count) != static_cast<float>(count)) ++wrong;
             });
             TORCH_CHECK(wrong == 0, "the array's sum is wrong");
           },
-          kRead};
+          4.0 * kRead};
 }
 
 }  // namespace
@@ -135,8 +135,7 @@ LimitLoop memory_loop() {
 Limits::Limits()
     : memory_(memory_loop()),
       products_{best_product_loop<kernels::bf16>(at::kBFloat16),
-                best_product_loop<float>(at::kFloat), byte_product_loop(8, kInputs),
-                byte_product_loop(4, kInputs)},
+                best_product_loop<float>(at::kFloat), byte_product_loop(8), byte_product_loop(4)},
       bandwidth_(rate_of(memory_)) {
   for (size_t i = 0; i < products_.size(); ++i) arithmetic_[i] = rate_of(products_[i]);
 }

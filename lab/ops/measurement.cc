@@ -1,6 +1,7 @@
 #include "lab/ops/measurement.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace valora::bench {
 
@@ -35,8 +36,8 @@ Measurement time_in_turns(Bench& bench, const Work& work,
   for (const Contender& c : contenders) runners.push_back({c.name, c.run});
   const LimitLoop &memory = bench.limits.memory(),
                   &products = bench.limits.products(work.arithmetic);
-  if (work.bytes > 0) runners.push_back({"memory", memory.run});
-  if (work.operations > 0) runners.push_back({"products", products.run});
+  if (work.bytes > 0) runners.push_back({"memory", std::cref(memory.run)});
+  if (work.operations > 0) runners.push_back({"products", std::cref(products.run)});
   Measurement m;
   m.work = work;
   m.timings = race(runners, bench.rules);

@@ -127,5 +127,20 @@ TEST(Compete, RefusesARivalWithAnotherResult) {
                c10::Error);
 }
 
+TEST(TimeInTurns, ComparesWithTheLimitsOfWhatIsWorkedOn) {
+  Bench bench{{.seconds = 0, .min_rounds = 1, .min_sample = 0}, Limits()};
+  const std::vector<Contender> ours{pure(kOurs, [] { return at::ones({2}); })};
+  const Measurement reads = time_in_turns(bench, {.bytes = 1e9, .operations = 1}, ours);
+  EXPECT_TRUE(reads.bandwidth_bound);
+  EXPECT_DOUBLE_EQ(reads.bound_seconds, 1e9 / reads.bandwidth);
+  ASSERT_EQ(reads.timings.size(), 1u) << "the limits are no contenders";
+  EXPECT_EQ(reads.timings.front().name, kOurs);
+  const Measurement computes = time_in_turns(bench, {.operations = 1e9}, ours);
+  EXPECT_FALSE(computes.bandwidth_bound);
+  EXPECT_DOUBLE_EQ(computes.bound_seconds, 1e9 / computes.arithmetic);
+  EXPECT_EQ(computes.bandwidth, 0);
+  EXPECT_EQ(time_in_turns(bench, {}, ours).bound_seconds, 0);
+}
+
 }  // namespace
 }  // namespace valora::bench
